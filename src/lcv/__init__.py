@@ -1,0 +1,33 @@
+"""Optical flow with a learnable cost volume: matching by F1ᵀ W F2, W positive definite.
+
+The public names below are imported when they are first used: `import lcv` alone loads neither
+torch nor anything else that is slow or has an effect.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from lcv.errors import LcvError
+from lcv.version import __version__
+
+if TYPE_CHECKING:
+    from lcv.data.formats.image import read_image as read_image
+
+_HOMES = {
+    "read_image": "lcv.data.formats.image",
+}
+
+__all__ = ["LcvError", "__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'lcv' has no attribute {name!r}; it has {sorted(__all__)}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

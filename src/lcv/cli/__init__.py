@@ -1,0 +1,1 @@
+"""Layer 6: the command line; parsing and wiring only."""

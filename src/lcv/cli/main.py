@@ -1,0 +1,91 @@
+"""The command `lcv`: finds the verb, loads only what it needs, and turns errors into sentences."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+from lcv.errors import LcvError
+from lcv.version import __version__
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One job. `module` has `run(arguments) -> exit code`; None where it is still to come."""
+
+    job: str
+    module: str | None = None
+
+
+VERBS = {
+    "predict": Verb("flow for a pair, a folder, a glob, a video, a camera"),
+    "view": Verb("pictures: flow wheel, error maps, overlays, side-by-side video"),
+    "train": Verb("supervised and unsupervised training, resumable"),
+    "eval": Verb("metrics under a named protocol"),
+    "submit": Verb("checked, zipped benchmark files for Sintel and KITTI"),
+    "ablate": Verb("the paper's ablation, several seeds, with intervals"),
+    "robust": Verb("the paper's robustness study: illumination, noise, adversarial patch"),
+    "data": Verb("check a dataset, or write procedural pairs to disk"),
+    "inspect": Verb("the learned W: spectrum, angles, condition, feature maps"),
+    "attach": Verb("put LCV on a checkpoint, at W = I"),
+    "fold": Verb("take LCV out of a checkpoint, exactly, where that is possible"),
+    "convert": Verb("change a checkpoint's naming family"),
+    "export": Verb("torch.export or ONNX, with the measured error in the file"),
+    "bench": Verb("speed and memory beside the peers, in one run"),
+    "report": Verb("one self-contained page from any results"),
+    "models": Verb("what there is: size, data, scores, licence, hash"),
+    "demo": Verb("the web page"),
+}
+
+
+def usage() -> str:
+    """The text of `lcv --help`."""
+    width = max(map(len, VERBS)) + 2
+    here = [f"  {name:<{width}}{verb.job}" for name, verb in VERBS.items() if verb.module]
+    later = [f"  {name:<{width}}{verb.job}" for name, verb in VERBS.items() if not verb.module]
+    lines = ["usage: lcv VERB [options]    (lcv VERB --help for a verb's own)", ""]
+    lines += ["Optical flow with a learnable cost volume.", ""]
+    lines += ["verbs:", *here, ""] if here else []
+    lines += [f"declared, not yet in version {__version__}:", *later, ""] if later else []
+    lines += ["options:", "  --help       this text", "  --version    the version"]
+    lines += ["  --debug      show the traceback of an error"]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one verb. Exit codes: 0 done, 2 an error the caller can put right, 130 interrupted."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    if not words or words[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if words[0] == "--version":
+        print(f"lcv {__version__}")
+        return 0
+    try:
+        return _run(words[0], words[1:])
+    except LcvError as error:
+        if debug:
+            raise
+        print(f"lcv: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("lcv: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(name: str, rest: list[str]) -> int:
+    verb = VERBS.get(name)
+    if verb is None:
+        raise LcvError(f"there is no verb {name!r}; the verbs are {', '.join(VERBS)}")
+    if verb.module is None:
+        here = [known for known, other in VERBS.items() if other.module]
+        able = f"; this version has {', '.join(here)}" if here else ""
+        raise LcvError(f"`lcv {name}` is declared but not yet in version {__version__}{able}")
+    return int(importlib.import_module(verb.module).run(rest))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

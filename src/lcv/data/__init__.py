@@ -1,0 +1,1 @@
+"""Layer 3: records, files and datasets."""

@@ -1,0 +1,1 @@
+"""One file a format: read it, write it, refuse it when damaged."""

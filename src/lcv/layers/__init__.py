@@ -1,0 +1,1 @@
+"""Layer 2: only what two networks share."""

@@ -1,0 +1,84 @@
+"""The command line: help in an instant, sentences in place of tracebacks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from lcv.cli import main as cli
+from lcv.errors import LcvError
+
+DESIGNED = [
+    "predict",
+    "view",
+    "train",
+    "eval",
+    "submit",
+    "ablate",
+    "robust",
+    "data",
+    "inspect",
+    "attach",
+    "fold",
+    "convert",
+    "export",
+    "bench",
+    "report",
+    "models",
+    "demo",
+]
+
+
+def test_the_verbs_are_declared():
+    assert sorted(cli.VERBS) == sorted(DESIGNED)
+    for name, verb in cli.VERBS.items():
+        assert name in cli.usage()
+        assert verb.job in cli.usage()
+
+
+def test_help_takes_less_than_half_a_second():
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "lcv.cli.main", "--help"], check=True, capture_output=True
+        )
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.5
+
+
+def test_an_unknown_verb_is_one_sentence_and_exit_code_2(capsys):
+    assert cli.main(["predcit"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("lcv: there is no verb 'predcit'; the verbs are predict, view")
+    assert captured.err.count("\n") == 1
+
+
+def test_debug_shows_the_traceback():
+    with pytest.raises(LcvError, match="no verb 'predcit'"):
+        cli.main(["predcit", "--debug"])
+
+
+def test_a_declared_verb_that_is_not_there_yet_says_so(monkeypatch, capsys):
+    monkeypatch.setitem(cli.VERBS, "predict", cli.Verb("flow for a pair"))
+    assert cli.main(["predict"]) == 2
+    assert "`lcv predict` is declared but not yet in version" in capsys.readouterr().err
+    assert "declared, not yet in version" in cli.usage()
+
+
+def test_version(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("lcv 0.")
+
+
+def test_an_interrupt_leaves_with_130(monkeypatch, capsys):
+    def interrupted(name, rest):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_run", interrupted)
+    assert cli.main(["predict"]) == 130
+    assert "interrupted" in capsys.readouterr().err

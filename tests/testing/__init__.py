@@ -1,0 +1,1 @@
+"""What the tests share: oracles, tolerances and the way to material outside the repository."""
