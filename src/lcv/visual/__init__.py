@@ -1,0 +1,1 @@
+"""Layer 3: pictures of flow, of errors and of W."""
