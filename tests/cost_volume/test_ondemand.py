@@ -1,0 +1,144 @@
+"""On demand equals all pairs, forwards and backwards, whatever the chunk and the way."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from lcv.cost_volume import AllPairs, OnDemand
+from lcv.cost_volume.ondemand import torch_impl
+from lcv.errors import ArgumentError, ShapeError
+from testing.closeness import assert_as_exact_as
+
+# So many pixels a window pixel make a level coarse: all levels gathered, some, none.
+SPLITS = [0, 3, 60]
+
+
+def _inputs(
+    b: int, c: int, h: int, w: int, dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(c + h + w)
+    f1, f2 = torch.randn(2, b, c, h, w, dtype=dtype)
+    spread = torch.tensor([w + 8.0, h + 8.0]).view(2, 1, 1)
+    coords = (torch.rand(b, 2, h, w) * spread - 4).floor() + 0.1 + 0.8 * torch.rand(b, 2, h, w)
+    return f1, f2, coords.to(dtype)
+
+
+def _with_gradients(operator: AllPairs | OnDemand, *inputs: Tensor) -> tuple[Tensor, ...]:
+    f1, f2, coords = leaves = [t.clone().requires_grad_() for t in inputs]
+    out = operator.lookup(operator.build(f1, f2), coords)  # type: ignore[arg-type]
+    slope = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
+    return out.detach(), *torch.autograd.grad(out, leaves, slope)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("size", [(8, 16), (9, 13), (11, 8)])
+@pytest.mark.parametrize("max_bytes", [1, 50_000, 128 * 2**20])
+def test_equals_all_pairs(
+    size: tuple[int, int], max_bytes: int, split: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within 1e-5 of the largest value in float32, as the specification of both demands."""
+    monkeypatch.setattr(torch_impl, "_COARSE", split)
+    inputs = _inputs(2, 3, *size, dtype=torch.float32)
+    expected = _with_gradients(AllPairs(3, (2, 1), 0.5), *inputs)
+    got = _with_gradients(OnDemand(3, (2, 1), 0.5, max_bytes), *inputs)
+    for g, e in zip(got, expected, strict=True):
+        assert (g - e).abs().max() <= 1e-5 * e.abs().max().clamp(min=1)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("c", [1, 2, 3, 64, 256])
+def test_torch_equals_reference(c: int, split: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_impl, "_COARSE", split)
+    inputs = _inputs(2, c, 9, 13, dtype=torch.float32)
+    options = {"levels": 3, "radius": (1, 2), "scale": c**-0.5, "max_bytes": 300_000}
+    plain = _with_gradients(OnDemand(backend="reference", **options), *inputs)
+    fast = _with_gradients(OnDemand(backend="torch", **options), *inputs)
+    doubles = [t.double() for t in inputs]
+    truth = _with_gradients(OnDemand(backend="reference", **options), *doubles)
+    for f, p, t in zip(fast, plain, truth, strict=True):
+        assert_as_exact_as(f, p, t)
+
+
+@pytest.mark.parametrize(
+    ("backend", "split"), [("reference", 60), *(("torch", split) for split in SPLITS)]
+)
+def test_gradients(backend: str, split: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_impl, "_COARSE", split)
+    operator = OnDemand(2, (1, 2), 0.7, 5_000, backend)
+    inputs = tuple(t.requires_grad_() for t in _inputs(2, 2, 4, 5))
+
+    def lookup(f1: Tensor, f2: Tensor, coords: Tensor) -> Tensor:
+        return operator.lookup(operator.build(f1, f2), coords)
+
+    # One random projection of the Jacobian; entry by entry it answers to the reference above.
+    assert torch.autograd.gradcheck(lookup, inputs, fast_mode=True)
+
+
+def test_each_input_alone_gets_its_gradient() -> None:
+    inputs = _inputs(1, 3, 5, 6)
+    everything = _with_gradients(OnDemand(2, 1), *inputs)[1:]
+    for wanted in range(3):
+        leaves = [t.clone().requires_grad_(i == wanted) for i, t in enumerate(inputs)]
+        operator = OnDemand(2, 1)
+        out = operator.lookup(operator.build(leaves[0], leaves[1]), leaves[2])
+        slope = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
+        (alone,) = torch.autograd.grad(out, leaves[wanted], slope)
+        torch.testing.assert_close(alone, everything[wanted])
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_number_is_written(split: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fresh memory is filled with NaN first, so that a gap between two chunks shows."""
+    monkeypatch.setattr(torch_impl, "_COARSE", split)
+    new_empty = Tensor.new_empty
+    poisoned = []
+
+    def poison(self: Tensor, *size: int) -> Tensor:
+        poisoned.append(size)
+        return new_empty(self, *size).fill_(float("nan"))
+
+    monkeypatch.setattr(Tensor, "new_empty", poison)
+    f1, f2, coords = _inputs(2, 3, 7, 9)
+    operator = OnDemand(2, (2, 1), max_bytes=20_000)
+    out = operator.lookup(operator.build(f1, f2), coords)
+    assert poisoned
+    assert out.isfinite().all()
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("far", [1e3, -1e30, float("inf")])
+def test_far_outside_is_exactly_zero(
+    far: float, split: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_impl, "_COARSE", split)
+    f1, f2, coords = _inputs(2, 3, 8, 9, dtype=torch.float32)
+    coords[:, 0] = far
+    operator = OnDemand(3, 2)
+    assert operator.lookup(operator.build(f1, f2), coords).eq(0).all()
+
+
+def test_chunks_cover_all_points_within_the_budget() -> None:
+    points = torch.zeros(2, 100, 8)
+    plan = torch_impl.make_plan(10, 10, levels=2, rx=1, ry=1, max_bytes=30_000)
+    chunks = list(torch_impl._chunks(points, plan, copies=1))
+    places = [i for _, _, place in chunks for i in range(place.start, place.stop)]
+    assert places == list(range(200))
+    assert len(chunks) > 2
+
+
+def test_refusals() -> None:
+    x = torch.zeros(1, 2, 8, 9)
+    operator = OnDemand(2, 1)
+    state = operator.build(x, x)
+    with pytest.raises(ShapeError, match=r"OnDemand.build: f2 has c=3 but f1 has c=2"):
+        operator.build(x, torch.zeros(1, 3, 8, 9))
+    with pytest.raises(ArgumentError, match=r"OnDemand.build: 5 levels .* at least 16×16, but f2"):
+        OnDemand(5).build(x, x)
+    with pytest.raises(ArgumentError, match=r"OnDemand.lookup: coords .* wanted \(1, 2, 8, 9\)"):
+        operator.lookup(state, torch.zeros(2, 2, 8, 9))
+    with pytest.raises(ArgumentError, match=r"built with .* build and look up with the same"):
+        OnDemand(3, 1).lookup(state, torch.zeros(1, 2, 8, 9))
+    with pytest.raises(ArgumentError, match="OnDemand: max_bytes is 0, wanted at least 1"):
+        OnDemand(max_bytes=0)
