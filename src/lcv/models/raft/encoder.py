@@ -1,0 +1,93 @@
+"""RAFT's feature encoders: residual blocks for the large network, bottlenecks for the small one.
+
+Modules bear the authors' names, so that their checkpoints are read without a map of layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+Norm = Callable[[int], nn.Module]
+
+
+def no_norm(channels: int) -> nn.Module:
+    """The small network's context encoder does not normalise."""
+    return nn.Identity()
+
+
+class ResidualBlock(nn.Module):
+    """Two 3×3 convolutions beside a shortcut: ReLU(x + y), y itself after a ReLU."""
+
+    def __init__(self, inputs: int, outputs: int, norm: Norm, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.norm1, self.norm2 = norm(outputs), norm(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = shortcut(inputs, outputs, norm, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.relu(self.norm1(self.conv1(x)))
+        y = self.relu(self.norm2(self.conv2(y)))
+        return self.relu(self.downsample(x) + y)
+
+
+class BottleneckBlock(nn.Module):
+    """1×1 to a quarter of the channels, 3×3, 1×1 back, beside a shortcut; ReLU after each."""
+
+    def __init__(self, inputs: int, outputs: int, norm: Norm, stride: int) -> None:
+        super().__init__()
+        inner = outputs // 4
+        self.conv1 = nn.Conv2d(inputs, inner, 1)
+        self.conv2 = nn.Conv2d(inner, inner, 3, stride, padding=1)
+        self.conv3 = nn.Conv2d(inner, outputs, 1)
+        self.norm1, self.norm2, self.norm3 = norm(inner), norm(inner), norm(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = shortcut(inputs, outputs, norm, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.relu(self.norm1(self.conv1(x)))
+        y = self.relu(self.norm2(self.conv2(y)))
+        y = self.relu(self.norm3(self.conv3(y)))
+        return self.relu(self.downsample(x) + y)
+
+
+def shortcut(inputs: int, outputs: int, norm: Norm, stride: int) -> nn.Module:
+    """The identity, or a strided 1×1 convolution where the block changes resolution."""
+    if stride == 1:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride), norm(outputs))
+
+
+class Encoder(nn.Module):
+    """An image in [−1, 1] to features at an eighth of its size, ending in a bare 1×1 convolution.
+
+    image: (b, 3, h, w) → (b, outputs, h/8, w/8)
+    widths: channels of the stem and first stage, of the second and of the third stage
+    """
+
+    def __init__(
+        self,
+        block: type[ResidualBlock] | type[BottleneckBlock],
+        widths: tuple[int, int, int],
+        outputs: int,
+        norm: Norm,
+    ) -> None:
+        super().__init__()
+        stem, middle, last = widths
+        self.conv1 = nn.Conv2d(3, stem, 7, stride=2, padding=3)
+        self.norm1 = norm(stem)
+        self.relu = nn.ReLU(inplace=True)
+        self.layer1 = nn.Sequential(block(stem, stem, norm, 1), block(stem, stem, norm, 1))
+        self.layer2 = nn.Sequential(block(stem, middle, norm, 2), block(middle, middle, norm, 1))
+        self.layer3 = nn.Sequential(block(middle, last, norm, 2), block(last, last, norm, 1))
+        self.conv2 = nn.Conv2d(last, outputs, 1)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, image: Tensor) -> Tensor:
+        x = self.relu(self.norm1(self.conv1(image)))
+        return self.conv2(self.layer3(self.layer2(self.layer1(x))))

@@ -1,0 +1,32 @@
+"""From an eighth of the resolution to all of it: by learned convex weights, or bilinearly."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lcv.cost_volume.resize import resize_flow
+
+FACTOR = 8
+
+
+def convex_upsample(flow: Tensor, mask: Tensor) -> Tensor:
+    """Each fine pixel a convex mix of the nine coarse ones around it.
+
+    flow: (b, 2, h, w), mask: (b, 9·8·8, h, w) logits → (b, 2, 8h, 8w)
+    Conventions: the nine neighbours are row-major, outside the map they count as flow 0; of the
+    two eights the first is the row within the coarse pixel.
+    """
+    b, _, h, w = flow.shape
+    weights = torch.softmax(mask.float().to(flow.dtype).view(b, 9, FACTOR, FACTOR, h, w), dim=1)
+    around = F.unfold(FACTOR * flow, 3, padding=1).view(b, 2, 9, h, w)
+    with torch.autocast(flow.device.type, enabled=False):
+        fine = torch.einsum("bnyxhw,bcnhw->bchywx", weights, around)
+    return fine.reshape(b, 2, FACTOR * h, FACTOR * w)
+
+
+def bilinear_upsample(flow: Tensor) -> Tensor:
+    """(b, 2, h, w) → (b, 2, 8h, 8w), corners aligned, values times 8."""
+    h, w = flow.shape[-2:]
+    return resize_flow(flow, (FACTOR * h, FACTOR * w), align_corners=True)
