@@ -13,10 +13,22 @@ from lcv.errors import LcvError
 from lcv.version import __version__
 
 if TYPE_CHECKING:
+    from lcv.data.formats.flow import read_flow as read_flow
+    from lcv.data.formats.flow import write_flow as write_flow
     from lcv.data.formats.image import read_image as read_image
+    from lcv.models.build import build as build
+    from lcv.models.build import load as load
+    from lcv.models.surgery import attach as attach
+    from lcv.models.surgery import fold as fold
 
 _HOMES = {
+    "attach": "lcv.models.surgery",
+    "build": "lcv.models.build",
+    "fold": "lcv.models.surgery",
+    "load": "lcv.models.build",
+    "read_flow": "lcv.data.formats.flow",
     "read_image": "lcv.data.formats.image",
+    "write_flow": "lcv.data.formats.flow",
 }
 
 __all__ = ["LcvError", "__version__", *_HOMES]

@@ -1,0 +1,156 @@
+"""Fetch RAFT's published checkpoints by name: resumable, and refused unless their hash is right.
+
+The authors publish one archive of all of them. A broken download is kept and continued by the next
+call; nothing appears under a checkpoint's name before its sha256 has been verified.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lcv.errors import ArgumentError, FileError, WeightsError
+from lcv.files import whole_file
+
+RAFT_ARCHIVE = "https://dl.dropboxusercontent.com/s/4j4z58wuv8o0mfz/models.zip"
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Published:
+    """A checkpoint that others published: where it is and how to know it is the right one."""
+
+    model: str
+    address: str
+    member: str
+    sha256: str
+    data: str
+    licence: str = "BSD-3-Clause"
+
+
+PUBLISHED = {
+    "raft-sintel": Published(
+        "raft-large",
+        RAFT_ARCHIVE,
+        "models/raft-sintel.pth",
+        "90630d2e7d488a0d3ccb5e8194524850c4c05c732ea4ff99799822c7fa5c5cbf",
+        "FlyingChairs, FlyingThings3D, then Sintel, KITTI, HD1K and Things mixed",
+    ),
+    "raft-kitti": Published(
+        "raft-large",
+        RAFT_ARCHIVE,
+        "models/raft-kitti.pth",
+        "b9d170362415e1a27bd8402ee966a3ddf0d60df9b2df2c0b4949f5ced490a9e6",
+        "raft-sintel, fine-tuned on KITTI 2015",
+    ),
+    "raft-small": Published(
+        "raft-small",
+        RAFT_ARCHIVE,
+        "models/raft-small.pth",
+        "c7d41b9cc88442bb8aa911dbb33086dac55a226394b142937ff22d5578717332",
+        "FlyingChairs, FlyingThings3D",
+    ),
+}
+
+
+def cache_folder() -> Path:
+    """Where fetched checkpoints are kept: the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "lcv"
+
+
+def fetch(name: str, folder: Path | None = None, progress: Progress | None = None) -> Path:
+    """The verified file of a published checkpoint, fetched if it is not there yet.
+
+    progress: called with the bytes done and the total (None where the server does not say)
+    """
+    if name not in PUBLISHED:
+        raise ArgumentError(f"unknown checkpoint {name!r}; published are {', '.join(PUBLISHED)}")
+    published = PUBLISHED[name]
+    folder = folder or cache_folder()
+    path = folder / Path(published.member).name
+    if path.exists():
+        verify(path, published.sha256)
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = folder / (Path(published.address).name + ".part")
+    download(published.address, archive, progress)
+    _unpack(archive, published, path)
+    for other in PUBLISHED.values():
+        target = folder / Path(other.member).name
+        if other.address == published.address and not target.exists():
+            _unpack(archive, other, target)
+    archive.unlink()
+    return path
+
+
+def verify(path: Path, sha256: str) -> None:
+    """Refuse a file that is not the one that was published."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        raise WeightsError(
+            f"{path}: its sha256 is {found}, wanted {sha256}. It is not the published file; "
+            f"remove it and fetch it again."
+        )
+
+
+def download(address: str, path: Path, progress: Progress | None = None) -> None:
+    """The content of an address into `path`, going on from what is already there."""
+    done = path.stat().st_size if path.exists() else 0
+    request = urllib.request.Request(address, headers={"Range": f"bytes={done}-"} if done else {})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            if done and answer.status != 206:  # the server begins anew, so do we
+                done = 0
+            length = answer.headers.get("Content-Length")
+            total = done + int(length) if length else None
+            with path.open("ab" if done else "wb") as file:
+                while block := answer.read(1 << 18):
+                    file.write(block)
+                    done += len(block)
+                    if progress:
+                        progress(done, total)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and done:  # nothing after what we have: it is complete
+            return
+        raise FileError(f"{address}: the server answers {error.code} {error.reason}") from None
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise FileError(
+            f"{address}: cannot be reached ({reason}). If this machine is offline, fetch it on "
+            f"another and give the checkpoint's path as weights; if the connection broke, call "
+            f"again and it goes on after {done} bytes."
+        ) from None
+    if total is not None and done < total:
+        raise FileError(
+            f"{address}: the connection broke after {done} of {total} bytes; call again to go on"
+        )
+
+
+def _unpack(archive: Path, published: Published, path: Path) -> None:
+    try:
+        with (
+            zipfile.ZipFile(archive) as content,
+            content.open(published.member) as packed,
+            whole_file(path) as temporary,
+        ):
+            with temporary.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+            verify(temporary, published.sha256)
+    except (zipfile.BadZipFile, KeyError) as error:
+        archive.unlink()
+        raise WeightsError(
+            f"{published.address}: not the archive that was expected ({error}); it was removed"
+        ) from None
+    except WeightsError as error:
+        archive.unlink()
+        raise WeightsError(f"{published.address}, {published.member}: {error}") from None

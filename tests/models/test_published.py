@@ -1,0 +1,150 @@
+"""Fetching published checkpoints, against a server of our own on the loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from lcv.errors import ArgumentError, FileError, WeightsError
+from lcv.models import published
+from lcv.models.published import PUBLISHED, Published, fetch
+from testing.shared import shared
+
+CONTENT = {"models/one.pth": bytes(range(256)) * 400, "models/two.pth": b"two" * 1000}
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one archive; `ranges`: honour Range;  `stop_after`: break off after so many bytes."""
+
+    def __init__(self, archive: bytes) -> None:
+        self.archive, self.ranges, self.stop_after = archive, True, None
+        self.asked: list[str | None] = []
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self):
+        wanted = self.headers.get("Range")
+        self.server.asked.append(wanted)
+        start = int(wanted.split("=")[1].rstrip("-")) if wanted and self.server.ranges else 0
+        body = self.server.archive[start:]
+        if not body:
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: self.server.stop_after])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in CONTENT.items():
+            archive.writestr(name, content)
+    server = Server(buffer.getvalue())
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_port}/models.zip"
+    table = {
+        name.split("/")[1].removesuffix(".pth"): Published(
+            "raft-small", address, name, hashlib.sha256(content).hexdigest(), "nothing"
+        )
+        for name, content in CONTENT.items()
+    }
+    monkeypatch.setattr(published, "PUBLISHED", table)
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_checkpoint_is_fetched_once_verified_and_its_siblings_with_it(server, tmp_path):
+    seen = []
+    path = fetch("one", tmp_path / "cache", progress=lambda done, total: seen.append((done, total)))
+    assert path.read_bytes() == CONTENT["models/one.pth"]
+    assert seen[-1][0] == seen[-1][1] == len(server.archive)
+    assert sorted(p.name for p in path.parent.iterdir()) == ["one.pth", "two.pth"]
+    fetch("one", tmp_path / "cache")
+    fetch("two", tmp_path / "cache")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("ranges", [True, False], ids=["server resumes", "server starts anew"])
+def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path, ranges):
+    server.stop_after, server.ranges = 50_000, ranges
+    with pytest.raises(FileError, match=r"broke after 50000 of \d+ bytes; call again to go on"):
+        fetch("one", tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["models.zip.part"]
+    server.stop_after = None
+    assert fetch("one", tmp_path).read_bytes() == CONTENT["models/one.pth"]
+    assert server.asked == [None, "bytes=50000-"]
+    assert not (tmp_path / "models.zip.part").exists()
+
+
+def test_a_download_that_was_complete_but_not_unpacked_is_used(server, tmp_path):
+    (tmp_path / "models.zip.part").write_bytes(server.archive)
+    assert fetch("two", tmp_path).read_bytes() == CONTENT["models/two.pth"]
+
+
+def test_a_wrong_hash_is_refused_and_nothing_is_left(server, tmp_path, monkeypatch):
+    wrong = dict(published.PUBLISHED)
+    wrong["one"] = Published("raft-small", wrong["one"].address, "models/one.pth", "0" * 64, "")
+    monkeypatch.setattr(published, "PUBLISHED", wrong)
+    with pytest.raises(
+        WeightsError, match=rf"models/one\.pth: .*sha256 is [0-9a-f]{{64}}, wanted {'0' * 64}"
+    ):
+        fetch("one", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_archive_is_refused_and_removed(server, tmp_path):
+    server.archive = b"<html>the file has moved</html>"
+    with pytest.raises(WeightsError, match="not the archive that was expected"):
+        fetch("one", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cached_file_that_was_changed_is_refused(server, tmp_path):
+    fetch("one", tmp_path).write_bytes(b"other")
+    with pytest.raises(
+        WeightsError, match=r"one\.pth: its sha256 is .* remove it and fetch it again"
+    ):
+        fetch("one", tmp_path)
+
+
+def test_offline_is_a_sentence_that_says_what_to_do(server, tmp_path):
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(
+        FileError, match=r"cannot be reached .* If this machine is offline, fetch it on"
+    ):
+        fetch("one", tmp_path)
+
+
+def test_an_answer_that_is_no_file_is_named(server, tmp_path):
+    server.archive = b""
+    with pytest.raises(FileError, match="the server answers 416"):
+        fetch("one", tmp_path)
+
+
+def test_unknown_names_list_the_known_ones(tmp_path):
+    with pytest.raises(
+        ArgumentError, match="unknown checkpoint 'raft-things'; published are raft-sin"
+    ):
+        fetch("raft-things", tmp_path)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_table_s_hashes_are_those_of_the_published_files(name):
+    published.verify(shared("weights", f"{name}.pth"), PUBLISHED[name].sha256)

@@ -1,0 +1,235 @@
+"""Weights of every family come in under our names; whatever does not fit is listed at once."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+import lcv
+from lcv.errors import ArgumentError, FileError, WeightsError
+from lcv.inner_product.convert import to_authors as raw_of
+from lcv.models.archive import read_checkpoint
+from lcv.models.build import BUILDERS
+from lcv.models.cards import Card, card_path, save_weights
+from lcv.models.ddflow.names import to_tensorflow
+from lcv.models.raft.names import to_authors_names, to_torchvision_names
+from lcv.models.vcn.names import to_authors
+from lcv.models.weights import model_of
+from testing.painted import painted_pair
+from testing.shared import shared
+
+
+def moved(name, kind="elliptical", **options):
+    """A network with random weights and, where there is one, a W away from I."""
+    torch.manual_seed(0)
+    model = lcv.build(name, kind, **options).eval()
+    with torch.no_grad():
+        for key, value in model.named_parameters():
+            if key.endswith((".t", ".S_upper")):
+                value.normal_(std=0.3)
+    return model
+
+
+def same_weights(one, other):
+    first, second = one.state_dict(), other.state_dict()
+    assert first.keys() == second.keys()
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_our_own_files_say_all_that_is_needed(tmp_path, name):
+    model = moved(name)
+    path = tmp_path / "a.safetensors"
+    sha256 = save_weights(model, path, Card(data="none", seed=0))
+    assert same_weights(lcv.load(name, weights=path), model)
+    card = json.loads(card_path(path).read_text())
+    assert card["sha256"] == sha256
+    assert card["model"] == {"name": name, "inner_product": "elliptical", "options": {}}
+    assert card["parameters"] == sum(p.numel() for p in model.parameters())
+
+
+def test_options_travel_in_the_file(tmp_path):
+    model = moved("vcn-small", "diagonal", form="left", md=(8, 4, 4, 4), fac=2.0, heads=True)
+    save_weights(model, tmp_path / "a.safetensors")
+    twin = lcv.load("vcn-small", weights=tmp_path / "a.safetensors")
+    assert (twin.md, twin.fac, twin.inner_product.form) == ((8, 4, 4, 4), 2.0, "left")
+    assert same_weights(twin, model)
+
+
+def test_half_precision_is_half_the_size_and_reads_back_in_float32(tmp_path):
+    model = moved("raft-small")
+    save_weights(model, tmp_path / "full.safetensors")
+    save_weights(model, tmp_path / "half.safetensors", half=True)
+    sizes = [(tmp_path / f"{n}.safetensors").stat().st_size for n in ("half", "full")]
+    assert sizes[0] < 0.52 * sizes[1]
+    twin = lcv.load("raft-small", weights=tmp_path / "half.safetensors")
+    assert twin.fnet.conv1.weight.dtype == torch.float32
+    assert torch.equal(twin.fnet.conv1.weight, model.fnet.conv1.weight.half().float())
+
+
+@pytest.mark.parametrize("name", ["raft-large", "raft-small"])
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_the_authors_names(tmp_path, name, prefix, caplog):
+    model = moved(name, "euclidean")
+    state = to_authors_names(model.state_dict())
+    torch.save({prefix + key: value for key, value in state.items()}, tmp_path / "a.pth")
+    with caplog.at_level(logging.WARNING, logger="lcv"):
+        twin = lcv.load(name, weights=tmp_path / "a.pth")
+    assert torch.equal(twin.inner_product.matrix(), torch.eye(twin.inner_product.channels))
+    assert "a.pth: no W in the file: it starts at W = I" in caplog.text
+    caplog.clear()
+    assert same_weights(lcv.load(name, tmp_path / "a.pth", inner_product="euclidean"), model)
+    assert caplog.text == ""
+
+
+def test_the_authors_alias_counts_are_theirs():
+    """179 and 106 entries, ten of the first being the second name of a norm."""
+    assert len(to_authors_names(lcv.build("raft-large", "euclidean").state_dict())) == 179
+    assert len(to_authors_names(lcv.build("raft-small", "euclidean").state_dict())) == 106
+    large = read_checkpoint(shared("weights", "raft-sintel.pth")).state
+    assert set(to_authors_names(lcv.build("raft-large", "euclidean").state_dict())) == set(large)
+    small = read_checkpoint(shared("weights", "raft-small.pth")).state
+    assert set(to_authors_names(lcv.build("raft-small", "euclidean").state_dict())) == set(small)
+
+
+@pytest.mark.parametrize("name", ["raft-large", "raft-small"])
+def test_torchvision_s_names(tmp_path, name):
+    model = moved(name, "euclidean")
+    theirs = to_torchvision_names(model.state_dict())
+    assert "feature_encoder.convnormrelu.0.weight" in theirs
+    assert "update_block.recurrent_block.convgru1.convz.weight" in theirs
+    assert not any("norm3" in key or "fnet" in key or ".gru." in key for key in theirs)
+    torch.save(theirs, tmp_path / "a.pth")
+    assert same_weights(lcv.load(name, tmp_path / "a.pth", inner_product="euclidean"), model)
+
+
+@torch.no_grad()
+def test_ptlflow_s_lcv_raft_with_its_bgr_input(tmp_path, caplog):
+    """A network that was trained on BGR gives the same flow for RGB once its input is turned."""
+    model = moved("raft-large")
+    raw_P, raw_D = raw_of(model.inner_product.S_upper, model.inner_product.t)
+    state = {k: v for k, v in model.state_dict().items() if not k.startswith("inner_product")}
+    state = to_authors_names(state)
+    state |= {
+        "corr_block.raw_P": raw_P,
+        "corr_block.raw_D": raw_D,
+        "corr_block.eye": torch.eye(256),
+    }
+    torch.save({"state_dict": state, "epoch": 3, "global_step": 7}, tmp_path / "lcv_raft.ckpt")
+    with caplog.at_level(logging.WARNING, logger="lcv"):
+        twin = lcv.load("raft-large", weights=tmp_path / "lcv_raft.ckpt")
+    assert "trained on BGR images" in caplog.text
+    image1, image2, _ = painted_pair(64, 72)
+    as_trained = model(image1.flip(1), image2.flip(1), iters=2).flow
+    torch.testing.assert_close(twin(image1, image2, iters=2).flow, as_trained)
+    torch.testing.assert_close(twin.inner_product.matrix(), model.inner_product.matrix())
+
+
+def test_ptlflow_s_plain_raft_is_rgb(tmp_path):
+    model = moved("raft-small", "euclidean")
+    torch.save({"state_dict": model.state_dict(), "epoch": 1}, tmp_path / "raft_small.ckpt")
+    twin = lcv.load("raft-small", weights=tmp_path / "raft_small.ckpt", inner_product="euclidean")
+    assert same_weights(twin, model)
+
+
+@pytest.mark.parametrize("name", ["vcn", "vcn-small"])
+def test_vcn_s_checkpoints_with_means_and_heads(tmp_path, name, caplog):
+    model = moved(name, "euclidean", heads=True)
+    state = {"module." + key: value for key, value in to_authors(model.state_dict()).items()}
+    means = {"mean_L": [[0.1, 0.2, 0.3], [0.3, 0.4, 0.5]], "mean_R": [[0.5, 0.5, 0.5]]}
+    torch.save({"iters": 9, "state_dict": state, "train_loss": 1.0, **means}, tmp_path / "f.tar")
+    with caplog.at_level(logging.WARNING, logger="lcv"):
+        twin = lcv.load(name, weights=tmp_path / "f.tar")
+    torch.testing.assert_close(twin.mean1, torch.tensor([0.2, 0.3, 0.4]))
+    torch.testing.assert_close(twin.mean2, torch.full((3,), 0.5))
+    assert "heads, used in training only, were left out" in caplog.text
+    with_heads = lcv.load(name, weights=tmp_path / "f.tar", heads=True)
+    own = with_heads.state_dict()
+    for key, value in model.state_dict().items():
+        assert key in ("mean1", "mean2") or torch.equal(own[key], value), key
+
+
+@pytest.mark.parametrize("suffix", ["", ":0"])
+def test_ddflow_s_variables_from_numpy(tmp_path, suffix):
+    model = moved("ddflow")
+    arrays = {
+        f"{k}{suffix}": v.detach().numpy() for k, v in to_tensorflow(model.state_dict()).items()
+    }
+    np.savez(tmp_path / "a.npz", **arrays, Variable=np.int32(5))
+    twin = lcv.load("ddflow", weights=tmp_path / "a.npz")
+    for key, value in model.state_dict().items():
+        torch.testing.assert_close(twin.state_dict()[key], value)
+
+
+def test_our_warm_start_is_a_plain_raft(caplog):
+    model = lcv.load("raft-large", weights=shared("weights", "raft-large-procedural.safetensors"))
+    assert "no W in the file" in caplog.text
+    assert model.spec.inner_product == "elliptical"
+
+
+def test_whatever_does_not_fit_is_one_error_that_lists_it_all(tmp_path):
+    state = moved("raft-small", "euclidean").state_dict()
+    del state["fnet.conv1.bias"]
+    state["cnet.conv2.weight"] = torch.zeros(7, 96, 1, 1)
+    state["stranger"] = torch.zeros(3)
+    state["fnet.conv1.weight"] = torch.zeros(32, 3, 7, 7, dtype=torch.int64)
+    torch.save(state, tmp_path / "a.pth")
+    with pytest.raises(WeightsError) as caught:
+        lcv.load("raft-small", weights=tmp_path / "a.pth")
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'a.pth'}: 4 of its entries do not fit the model: ")
+    assert "fnet.conv1.bias is missing" in message
+    assert "cnet.conv2.weight is (7, 96, 1, 1), wanted (160, 96, 1, 1)" in message
+    assert "stranger (3,) is not part of the model" in message
+    assert "fnet.conv1.weight is torch.int64, wanted torch.float32" in message
+
+
+def test_half_a_w_is_an_error_not_a_silent_identity(tmp_path):
+    state = moved("raft-small").state_dict()
+    del state["inner_product.t"]
+    torch.save(state, tmp_path / "a.pth")
+    with pytest.raises(WeightsError, match=r"inner_product\.t is missing"):
+        lcv.load("raft-small", weights=tmp_path / "a.pth")
+
+
+def test_weights_of_another_model_are_named():
+    path = shared("weights", "raft-small.pth")
+    with pytest.raises(WeightsError, match="these are weights of raft-small, wanted those of vcn"):
+        lcv.load("vcn", weights=path)
+
+
+def test_unknown_names_are_shown(tmp_path):
+    torch.save({"encoder.0.weight": torch.zeros(2)}, tmp_path / "a.pth")
+    with pytest.raises(
+        WeightsError, match=r"no known network has these 1 names: encoder\.0\.weight"
+    ):
+        model_of(read_checkpoint(tmp_path / "a.pth"))
+
+
+def test_what_load_and_build_cannot_do_is_said(tmp_path):
+    with pytest.raises(
+        ArgumentError, match="unknown model 'raft'; there are raft-large, raft-small"
+    ):
+        lcv.build("raft")
+    with pytest.raises(ArgumentError, match="unknown model 'raft'"):
+        lcv.load("raft", weights="x")
+    with pytest.raises(ArgumentError, match=r"raft-small: got an unexpected keyword argument 'md'"):
+        lcv.build("raft-small", md=(4,))
+    with pytest.raises(FileError, match=r"did you mean the published 'raft-sintel'\?"):
+        lcv.load("raft-large", weights=tmp_path / "raft-sintel.pth")
+    with pytest.raises(WeightsError, match="embeds no weights yet; give weights=FILE"):
+        lcv.load("raft-large")
+
+
+def test_nothing_is_overwritten_and_only_safetensors_are_written(tmp_path):
+    model = moved("raft-small")
+    save_weights(model, tmp_path / "a.safetensors")
+    with pytest.raises(FileError, match="exists already"):
+        save_weights(model, tmp_path / "a.safetensors")
+    save_weights(model, tmp_path / "a.safetensors", overwrite=True)
+    with pytest.raises(WeightsError, match=r"written as \.safetensors, got '\.pth'"):
+        save_weights(model, tmp_path / "a.pth")
