@@ -1,0 +1,185 @@
+"""Put LCV into a trained network (`attach`), and take it out again without a trace (`fold`).
+
+In the form (Q f1)·(Q f2), QᵀQ = W, the matrix acts on each frame's features alone, so it can
+stand behind any feature encoder that serves both frames. Where that encoder ends in a bare linear
+layer, Q is folded into it: W then costs nothing, and has added no capacity either, only another
+parametrisation of the training. Networks that normalise features first cannot be folded.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from lcv.errors import ArgumentError
+from lcv.inner_product import INNER_PRODUCTS, Euclidean, InnerProduct, make_inner_product
+from lcv.inner_product.base import transform
+from lcv.models.raft import RAFT
+
+# Foreign families: the attribute that is their feature encoder, and the linear layer it ends in.
+ENCODERS = {"feature_encoder": "conv", "fnet": "conv2"}
+
+
+def attach(
+    model: nn.Module,
+    after: str | None = None,
+    channels: int | None = None,
+    inner_product: str = "elliptical",
+) -> nn.Module:
+    """A copy of a network with LCV at W = I, which changes no output until it is trained.
+
+    Our own networks get the inner product in its slot. In a foreign one it stands behind the
+    module named `after`, which must give the features of both frames, (b, channels, h, w), one by
+    one or in a list or tuple. RAFT of the authors and of torchvision need no further words.
+    The inner product is then the submodule `after`.inner_product; other names do not change.
+    """
+    twin = copy.deepcopy(model)
+    if hasattr(twin, "inner_products"):
+        _fill_slots(twin, inner_product)
+        return twin
+    if inner_product == "free":
+        raise ArgumentError(
+            "attach: a `free` W cannot stand behind an encoder that serves both frames: that "
+            "takes a Q with QᵀQ = W, which need not exist. Use 'elliptical' or 'gram'."
+        )
+    after = after or _known_encoder(twin)
+    try:
+        encoder = twin.get_submodule(after)
+    except AttributeError:
+        names = [name for name, _ in twin.named_children()]
+        raise ArgumentError(f"attach: the model has no module {after!r}; it has {names}") from None
+    if hasattr(encoder, "inner_product"):
+        raise ArgumentError(f"attach: {after} already has an inner product")
+    channels = channels or _output_channels(encoder, after)
+    product = make_inner_product(inner_product, channels, "factor")
+    like = next(encoder.parameters(), None)
+    encoder.inner_product = product if like is None else product.to(like.device)
+    encoder.register_forward_hook(_multiply_features)
+    return twin
+
+
+def _fill_slots(model: nn.Module, inner_product: str) -> None:
+    """Exchange the inner products of one of our networks, form and channels kept."""
+    for level, old in cast(Any, model).inner_products.items():
+        new = make_inner_product(inner_product, old.channels, old.form)
+        new = new.to(next(model.parameters()).device)
+        if level:
+            cast(Any, model).inner_products[level] = new
+        else:
+            model.inner_product = new
+    _respecify(model, inner_product)
+
+
+def _respecify(model: nn.Module, inner_product: str) -> None:
+    if hasattr(model, "spec"):
+        model.spec = replace(cast(Any, model.spec), inner_product=inner_product)
+
+
+def _multiply_features(module: nn.Module, _: Any, output: Any) -> Any:
+    """A forward hook: Q on every map of features. It keeps no state, so that models with it can
+    be copied and saved."""
+    product = cast(InnerProduct, module.inner_product)
+    if isinstance(product, Euclidean):
+        return output
+    Q = product.factor_matrix()
+    if isinstance(output, Tensor):
+        return transform(output, Q)
+    if isinstance(output, list | tuple) and all(isinstance(f, Tensor) for f in output):
+        return type(output)(transform(f, Q) for f in output)
+    raise ArgumentError(
+        f"attach: {type(module).__name__} gives a {type(output).__name__}, wanted a tensor of "
+        f"features, or a list or tuple of them"
+    )
+
+
+def _known_encoder(model: nn.Module) -> str:
+    for name, last in ENCODERS.items():
+        encoder = getattr(model, name, None)
+        if isinstance(encoder, nn.Module) and isinstance(getattr(encoder, last, None), nn.Conv2d):
+            return name
+    raise ArgumentError(
+        f"attach: {type(model).__name__} is no network that is known here; name the module whose "
+        f"output enters the cost volume: attach(model, after=…, channels=…)"
+    )
+
+
+def _output_channels(encoder: nn.Module, after: str) -> int:
+    last = ENCODERS.get(after)
+    layer = getattr(encoder, last, None) if last else encoder
+    if isinstance(layer, nn.Conv2d):
+        return layer.out_channels
+    raise ArgumentError(f"attach: say how many channels {after} gives: attach(…, channels=…)")
+
+
+def fold(model: nn.Module, into: str | None = None) -> nn.Module:
+    """A copy that computes the same function without LCV: Q multiplied into the last linear layer.
+
+    For RAFT, ours or one that `attach` has been at. `into` names the layer of a foreign network
+    whose bare output is what the inner product stands behind.
+    Facts: equal to rounding; as many parameters as the vanilla network.
+    """
+    twin = copy.deepcopy(model)
+    if isinstance(twin, RAFT):
+        _multiply_into(cast(nn.Conv2d, twin.fnet.conv2), _factor_of(twin.inner_product))
+        twin.inner_product = Euclidean(twin.inner_product.channels, twin.inner_product.form)
+        _respecify(twin, "euclidean")
+        return twin
+    if hasattr(twin, "inner_products"):
+        raise ArgumentError(
+            f"fold: {type(twin).__name__} scales its features to unit length before the cost "
+            f"volume, so no linear layer stands before W to take it in: here W adds capacity. "
+            f"Keep the model as it is."
+        )
+    attached = [
+        (name, module)
+        for name, module in twin.named_modules()
+        if isinstance(getattr(module, "inner_product", None), InnerProduct)
+    ]
+    if not attached:
+        raise ArgumentError(f"fold: there is no inner product in this {type(twin).__name__}")
+    for name, encoder in attached:
+        layer = _last_layer(twin, encoder, name, into)
+        _multiply_into(layer, _factor_of(cast(InnerProduct, encoder.inner_product)))
+        del encoder.inner_product
+        hooks = encoder._forward_hooks
+        for key in [key for key, hook in hooks.items() if hook is _multiply_features]:
+            del hooks[key]
+    return twin
+
+
+def _last_layer(
+    model: nn.Module, encoder: nn.Module, name: str, into: str | None
+) -> nn.Conv2d | nn.Linear:
+    known = ENCODERS.get(name.rpartition(".")[2])
+    layer = model.get_submodule(into) if into else getattr(encoder, known or "", encoder)
+    if not isinstance(layer, nn.Conv2d | nn.Linear):
+        raise ArgumentError(
+            f"fold: {into or name} is a {type(layer).__name__}, not a bare linear layer. Name the "
+            f"convolution whose output leaves {name} untouched: fold(model, into=…); if there is "
+            f"none (a norm or an activation comes last), W cannot be folded."
+        )
+    return layer
+
+
+def _factor_of(product: InnerProduct) -> Tensor:
+    if "factor" not in product.forms:
+        kind = next(name for name, cls in INNER_PRODUCTS.items() if cls is type(product))
+        raise ArgumentError(
+            f"fold: one encoder serves both frames, so it can only carry a Q with QᵀQ = W, and a "
+            f"`{kind}` W need not have one. Keep it beside the encoder."
+        )
+    return product.double().factor_matrix().double()
+
+
+@torch.no_grad()
+def _multiply_into(layer: nn.Conv2d | nn.Linear, Q: Tensor) -> None:
+    """Q·(Wx + b) = (QW)x + Qb, worked out in float64."""
+    Q = Q.to(layer.weight.device)
+    exact = torch.einsum("oi,i...->o...", Q, layer.weight.double())
+    layer.weight.copy_(exact)
+    if layer.bias is not None:
+        layer.bias.copy_(Q @ layer.bias.double())
