@@ -28,13 +28,13 @@ VERBS = {
     "robust": Verb("the paper's robustness study: illumination, noise, adversarial patch"),
     "data": Verb("check a dataset, or write procedural pairs to disk"),
     "inspect": Verb("the learned W: spectrum, angles, condition, feature maps"),
-    "attach": Verb("put LCV on a checkpoint, at W = I"),
-    "fold": Verb("take LCV out of a checkpoint, exactly, where that is possible"),
-    "convert": Verb("change a checkpoint's naming family"),
+    "attach": Verb("put LCV on a checkpoint, at W = I", "lcv.cli.attach"),
+    "fold": Verb("take LCV out of a checkpoint, exactly, where that is possible", "lcv.cli.fold"),
+    "convert": Verb("change a checkpoint's naming family", "lcv.cli.convert"),
     "export": Verb("torch.export or ONNX, with the measured error in the file"),
     "bench": Verb("speed and memory beside the peers, in one run"),
     "report": Verb("one self-contained page from any results"),
-    "models": Verb("what there is: size, data, scores, licence, hash"),
+    "models": Verb("what there is: size, data, licence, hash", "lcv.cli.models"),
     "demo": Verb("the web page"),
 }
 

@@ -1,0 +1,32 @@
+"""`lcv fold`: a checkpoint with W multiplied into the network, and nothing of it left."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def run(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        "lcv fold",
+        description="Take LCV out of a RAFT checkpoint without changing its flow: Q with QᵀQ = W "
+        "goes into the encoder's last convolution. VCN and DDFlow cannot be folded.",
+    )
+    parser.add_argument("checkpoint", help="a file with W, of any family")
+    parser.add_argument("output", help=".safetensors (ours) or .pth (the authors' names)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
+    options = parser.parse_args(arguments)
+
+    from lcv.files import check_output
+    from lcv.models.archive import read_checkpoint
+    from lcv.models.build import spec_of
+    from lcv.models.cards import Card
+    from lcv.models.families import as_found, write_weights
+    from lcv.models.surgery import fold
+
+    check_output(options.output, options.overwrite)
+    model, notes = as_found(read_checkpoint(options.checkpoint))
+    folded = fold(model)
+    card = Card(notes=[f"W folded into {options.checkpoint}", *notes])
+    write_weights(folded, options.output, card=card, overwrite=options.overwrite)
+    print(f"{options.output}: {spec_of(folded).name} without W, the same flow")
+    return 0

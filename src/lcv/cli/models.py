@@ -1,0 +1,81 @@
+"""`lcv models`: the networks and the published weights there are, and fetching the latter."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+
+def run(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        "lcv models", description="List networks and published weights, or fetch the latter."
+    )
+    parser.add_argument(
+        "--fetch", metavar="NAME", help="fetch a published checkpoint, hash-checked"
+    )
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    options = parser.parse_args(arguments)
+    if options.fetch:
+        print(_fetch(options.fetch))
+        return 0
+    listed = _listing()
+    if options.json:
+        print(json.dumps(listed, indent=2))
+        return 0
+    print(f"{'network':<12}{'parameters':>12}{'W adds':>9}")
+    for row in listed["networks"]:
+        print(f"{row['name']:<12}{row['parameters']:>12,}{row['w_adds']:>9,}")
+    print("\npublished weights (lcv models --fetch NAME)")
+    for row in listed["published"]:
+        where = row["file"] or "not fetched"
+        print(f"  {row['name']:<12} {row['model']}, {row['licence']}, {where}")
+        print(f"  {'':<12} {row['data']}")
+        print(f"  {'':<12} sha256 {row['sha256']}")
+    return 0
+
+
+def _listing() -> dict[str, Any]:
+    import torch
+
+    from lcv.models.build import BUILDERS, build
+    from lcv.models.published import PUBLISHED, cache_folder
+
+    networks = []
+    for name in BUILDERS:
+        with torch.device("meta"):
+            counts = {
+                kind: sum(p.numel() for p in build(name, kind).parameters())
+                for kind in ("euclidean", "elliptical")
+            }
+        added = counts["elliptical"] - counts["euclidean"]
+        networks.append({"name": name, "parameters": counts["euclidean"], "w_adds": added})
+    published = []
+    for name, entry in PUBLISHED.items():
+        path = cache_folder() / entry.member.rpartition("/")[2]
+        published.append(
+            {
+                "name": name,
+                "model": entry.model,
+                "data": entry.data,
+                "licence": entry.licence,
+                "sha256": entry.sha256,
+                "file": str(path) if path.exists() else None,
+            }
+        )
+    return {"networks": networks, "published": published}
+
+
+def _fetch(name: str) -> str:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    from lcv.models.published import fetch
+
+    with Progress(
+        "{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    ) as bar:
+        task = bar.add_task(name, total=None)
+        path = fetch(
+            name, progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    return str(path)
