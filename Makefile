@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup test lint types unit demo figures bench clean
+.PHONY: setup test lint types unit demo figures clean
 
 setup: $(STAMP)
 
@@ -24,6 +24,12 @@ types: setup
 
 unit: setup
 	$(BIN)/pytest -n auto --dist worksteal
+
+demo: setup
+	$(BIN)/python examples/first_steps.py out
+
+figures: setup
+	$(BIN)/python docs/figures.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
