@@ -28,6 +28,7 @@ SETTINGS = {
 class Overfitted:
     first: float
     last: float
+    zero: float
     steps: int
     matrix: Tensor
 
@@ -39,8 +40,12 @@ def overfit(
     goal: float = 0.1,
     device: str = "cpu",
     size: tuple[int, int] | None = None,
+    beat_zero: bool = False,
 ) -> Overfitted:
-    """EPE at the first and the last step; stops once it is below `goal` times the first."""
+    """EPE at the first and the last step; stops once it is below `goal` times the first.
+
+    beat_zero: and below `goal` times the error of zero flow; some networks start far above it.
+    """
     torch.manual_seed(0)
     small_size, lr, options = SETTINGS[name]
     image1, image2, flow = (x.to(device) for x in painted_pair(*(size or small_size)))
@@ -48,19 +53,20 @@ def overfit(
     model = build(name, kind, **form).to(device).train()
     optimisers = make_optimisers(model, lr)
     valid = torch.ones_like(flow[:, :1], dtype=torch.bool)
+    zero = flow.norm(dim=1).mean().item()
     first = last = float("nan")
     for step in range(most_steps):
         output = model(image1, image2, **options)
         last = (output.flow - flow).norm(dim=1).mean().item()
         first = last if step == 0 else first
-        if last < goal * first:
+        if last < goal * (min(first, zero) if beat_zero else first):
             break
         loss_of(name, output, flow, valid).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimiser in optimisers:
             optimiser.step()
             optimiser.zero_grad()
-    return Overfitted(first, last, step, model.inner_product.matrix().detach().cpu())
+    return Overfitted(first, last, zero, step, model.inner_product.matrix().detach().cpu())
 
 
 def make_optimisers(model: nn.Module, lr: float) -> list[torch.optim.Optimizer]:
