@@ -2,47 +2,174 @@
 
 from __future__ import annotations
 
+import io
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import BmpImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 
+from lcv.data.formats.checks import LIMIT_PIXELS, check_pixels, file_size, read_start
+from lcv.data.formats.decode import check_jpeg_body, decode_deep_png
+from lcv.data.formats.exif import orientation, upright
+from lcv.data.formats.jpeg import START as JPEG_START
+from lcv.data.formats.jpeg import walk_jpeg
+from lcv.data.formats.netpbm import read_netpbm
+from lcv.data.formats.png import SIGNATURE as PNG_SIGNATURE
+from lcv.data.formats.png import Png, encode_png, walk_png
 from lcv.errors import FileError
+from lcv.files import whole_file
+
+# What Pillow's decoders raise on a damaged body, or on a WebP beyond their own limit.
+DAMAGES = (
+    *(OSError, SyntaxError, ValueError, TypeError, IndexError, EOFError, MemoryError),
+    struct.error,
+    Image.DecompressionBombError,
+)
 
 
-def read_image(path: str | os.PathLike[str]) -> np.ndarray:
-    """A picture as (H, W, 3) uint8 RGB.
+def read_image(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> np.ndarray:
+    """A picture as (H, W, 3) uint8 RGB: PNG, JPEG, PPM, PGM, WebP or BMP, known by its content.
 
     Grey becomes RGB, a palette is looked up, transparency is dropped, sixteen bits are scaled to
-    eight (not clipped), and a rotation noted in EXIF is carried out.
+    eight (v / 257 rounded, not clipped), and a rotation noted in EXIF is carried out. A picture
+    with missing rows, a wrong checksum or a cut body is refused with FileError, also where its
+    decoder would fill the gap; so is one that declares more than `max_pixels`.
     """
     path = Path(path)
-    if path.is_dir():
-        raise FileError(f"{path}: this is a folder, wanted an image file")
-    try:
-        with Image.open(path) as picture:
-            picture.load()
-            upright = ImageOps.exif_transpose(picture)
-            return _to_rgb(upright)
-    except FileNotFoundError:
-        raise FileError(f"{path}: there is no such file") from None
-    except UnidentifiedImageError:
-        size = path.stat().st_size
+    size = file_size(path, "an image file")
+    start = read_start(path, 16)
+    if start.startswith(PNG_SIGNATURE):
+        png = walk_png(path, max_pixels)
+        return upright(_png_to_rgb(path, png), orientation(png.exif))
+    if start.startswith(JPEG_START):
+        return _read_jpeg(path, max_pixels)
+    if start[:2] in (b"P5", b"P6"):
+        samples = read_netpbm(path, size, max_pixels)
+        return samples if samples.shape[2] == 3 else np.repeat(samples, 3, axis=2)
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return _read_webp(path, size, max_pixels)
+    if start[:2] == b"BM":
+        return _read_bmp(path, size, max_pixels)
+    raise FileError(
+        f"{path}: not an image that can be read ({size} bytes); wanted PNG, JPEG, PPM, PGM, WebP "
+        f"or BMP, so convert other kinds to PNG"
+    )
+
+
+def write_image(path: str | os.PathLike[str], rgb: np.ndarray, overwrite: bool = False) -> None:
+    """Write (H, W, 3) uint8 RGB as .png or .ppm, without loss, or as .jpg (quality 95)."""
+    if not isinstance(rgb, np.ndarray) or rgb.dtype != np.uint8:
+        found = getattr(rgb, "dtype", type(rgb).__name__)
+        raise FileError(f"{path}: cannot write an image of {found}, wanted a uint8 array 0 … 255")
+    if rgb.ndim != 3 or rgb.shape[2] != 3 or 0 in rgb.shape:
+        raise FileError(f"{path}: cannot write an image of shape {rgb.shape}, wanted (H, W, 3) RGB")
+    suffix = Path(path).suffix.lower()
+    if suffix == ".png":
+        content = encode_png(rgb)
+    elif suffix == ".ppm":
+        content = b"P6\n%d %d\n255\n" % (rgb.shape[1], rgb.shape[0]) + rgb.tobytes()
+    elif suffix in (".jpg", ".jpeg"):
+        memory = io.BytesIO()
+        Image.fromarray(rgb).save(memory, "JPEG", quality=95)
+        content = memory.getvalue()
+    else:
         raise FileError(
-            f"{path}: not an image that can be read ({size} bytes); wanted PNG, JPEG, PPM "
-            f"or another common picture format"
-        ) from None
-    except Image.DecompressionBombError as error:
-        raise FileError(f"{path}: too large to read safely: {error}") from None
-    except (OSError, SyntaxError, ValueError) as error:
-        raise FileError(f"{path}: damaged or not readable: {error}") from None
+            f"{path}: cannot write images with the ending {suffix!r}, wanted .png, .ppm or .jpg"
+        )
+    with whole_file(path, overwrite) as temporary:
+        temporary.write_bytes(content)
 
 
-def _to_rgb(picture: Image.Image) -> np.ndarray:
-    if picture.mode.startswith("I") or picture.mode == "F":
-        wide = np.asarray(picture, dtype=np.float64)
-        # Pillow's modes "I;16" and "I" both come from files of sixteen bits a channel.
-        grey = np.clip(np.rint(wide / 257), 0, 255).astype(np.uint8)
-        return np.repeat(grey[:, :, None], 3, axis=2)
-    return np.array(picture.convert("RGB"))
+def decode_png(path: Path, png: Png) -> Image.Image:
+    """A PNG of at most eight bits a channel, through Pillow.
+
+    Pillow's file classes are opened by name, past `Image.open`: what is large has been weighed
+    already, and its warning about large pictures would speak where `max_pixels` has.
+    """
+    try:
+        picture = PngImagePlugin.PngImageFile(io.BytesIO(png.stripped))
+        picture.load()
+    except DAMAGES as error:
+        raise FileError(f"{path}: damaged PNG: {error}") from None
+    return picture
+
+
+def _png_to_rgb(path: Path, png: Png) -> np.ndarray:
+    if png.depth < 16:
+        return np.array(decode_png(path, png).convert("RGB"))
+    # Pillow reads sixteen bits as the upper eight, or clips them, depending on the kind.
+    samples = decode_deep_png(path, png)
+    if samples.shape[2] < 3:
+        return np.repeat(_eight_bits(samples[:, :, :1]), 3, axis=2)
+    return _eight_bits(samples[:, :, :3])
+
+
+def _eight_bits(deep: np.ndarray) -> np.ndarray:
+    """v / 257 to the nearest whole number; 257 is odd, so there are no halves."""
+    wide = deep.astype(np.uint32)
+    wide += 128
+    wide //= 257
+    return wide.astype(np.uint8)
+
+
+def _read_jpeg(path: Path, max_pixels: int) -> np.ndarray:
+    jpeg = walk_jpeg(path, max_pixels)
+    if jpeg.is_huffman:
+        check_jpeg_body(path, jpeg.stripped)
+    try:
+        picture = JpegImagePlugin.JpegImageFile(io.BytesIO(jpeg.stripped))
+        rgb = np.array(picture.convert("RGB"))
+    except DAMAGES as error:
+        raise FileError(f"{path}: damaged JPEG: {error}") from None
+    return upright(rgb, jpeg.orientation)
+
+
+def _read_webp(path: Path, size: int, max_pixels: int) -> np.ndarray:
+    head = read_start(path, 30)
+    if len(head) < 30 or struct.unpack_from("<I", head, 4)[0] + 8 > size:
+        raise FileError(f"{path}: cut WebP: it declares more bytes than the {size} there are")
+    kind = head[12:16]
+    if kind == b"VP8X":
+        width = 1 + int.from_bytes(head[24:27], "little")
+        height = 1 + int.from_bytes(head[27:30], "little")
+    elif kind == b"VP8L":
+        bits = int.from_bytes(head[21:25], "little")
+        width, height = 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    else:
+        width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", head, 26))
+    check_pixels(path, width, height, max_pixels)
+    try:
+        picture = WebPImagePlugin.WebPImageFile(io.BytesIO(path.read_bytes()))
+        check_pixels(path, *picture.size, max_pixels)
+        rgb = np.array(picture.convert("RGB"))
+    except DAMAGES as error:
+        raise FileError(f"{path}: damaged WebP: {error}") from None
+    return upright(rgb, orientation(picture.info.get("exif", b"").removeprefix(b"Exif\0\0")))
+
+
+def _read_bmp(path: Path, size: int, max_pixels: int) -> np.ndarray:
+    head = read_start(path, 34)
+    if len(head) < 34:
+        raise FileError(f"{path}: cut BMP: it ends inside its header, after {size} bytes")
+    start, header = struct.unpack_from("<II", head, 10)
+    # OS/2's header of 12 bytes has shorter fields, and no word about packing.
+    width, height, bits, packing = (
+        (*struct.unpack_from("<HH2xH", head, 18), 0)
+        if header == 12
+        else struct.unpack_from("<ii2xHI", head, 18)
+    )
+    check_pixels(path, width, abs(height), max_pixels)
+    if packing not in (0, 3):
+        raise FileError(f"{path}: is a packed BMP, which hides damage; convert it to PNG")
+    wanted = start + 4 * (-(-width * bits // 32)) * abs(height)
+    if size < wanted:
+        raise FileError(f"{path}: cut BMP: {size} bytes are too few, wanted {wanted}")
+    try:
+        with path.open("rb") as file:
+            picture = BmpImagePlugin.BmpImageFile(file)
+            check_pixels(path, *picture.size, max_pixels)
+            return np.array(picture.convert("RGB"))
+    except DAMAGES as error:
+        raise FileError(f"{path}: damaged BMP: {error}") from None

@@ -1,0 +1,66 @@
+"""Middlebury's `.flo`: also the format of Sintel, FlyingChairs and the FlyingThings subset.
+
+Little endian: float32 202021.25 (the bytes "PIEH"), int32 width, int32 height, then u, v as
+float32, interleaved, row by row from the top. A component beyond 1e9 means "not known".
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from lcv.data.formats.checks import (
+    LIMIT_PIXELS,
+    check_length,
+    check_pixels,
+    file_size,
+    flow_to_write,
+    known_flow,
+)
+from lcv.errors import FileError
+from lcv.files import whole_file
+
+MAGIC = b"PIEH"
+HEADER = struct.Struct("<4sii")
+UNKNOWN = 1e10
+
+
+def read_flo(
+    path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
+) -> tuple[np.ndarray, np.ndarray]:
+    """(flow (H, W, 2) float32, valid (H, W) bool); unknown flow is 0 and not valid."""
+    path = Path(path)
+    size = file_size(path, "a .flo file")
+    with path.open("rb") as file:
+        start = file.read(HEADER.size)
+        if start[:4] != MAGIC:
+            raise FileError(
+                f"{path}: begins with {start[:4]!r}, wanted {MAGIC!r}; this is not a .flo file"
+            )
+        if len(start) < HEADER.size:
+            raise FileError(f"{path}: ends inside its header, after {size} of 12 bytes")
+        _, width, height = HEADER.unpack(start)
+        check_pixels(path, width, height, max_pixels)
+        wanted = HEADER.size + 8 * width * height
+        check_length(path, size, wanted, f"{width}×{height} pixels of flow")
+        values = np.fromfile(file, dtype="<f4", count=2 * width * height)
+    check_length(path, HEADER.size + values.nbytes, wanted, "the size its header declares")
+    return known_flow(values.reshape(height, width, 2))
+
+
+def write_flo(
+    path: str | os.PathLike[str],
+    flow: np.ndarray,
+    valid: np.ndarray | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write flow (H, W, 2); pixels that are not valid become 1e10, the mark for unknown."""
+    flow, valid = flow_to_write(path, flow, valid)
+    flow[~valid] = UNKNOWN
+    height, width = valid.shape
+    with whole_file(path, overwrite) as temporary, temporary.open("wb") as file:
+        file.write(HEADER.pack(MAGIC, width, height))
+        file.write(np.ascontiguousarray(flow, dtype="<f4").data)

@@ -1,0 +1,223 @@
+"""A file costs memory for the pixels it may have, never for those it claims.
+
+Readers run in a process of their own, whose greatest memory (ru_maxrss) may grow beyond its level
+after the imports by 64 MiB, and by 32 bytes for every pixel that was declared and admitted.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+
+import lcv
+from data.formats.samples import (
+    FLOW_SUFFIXES,
+    png_chunk,
+    png_file,
+    save_clip,
+    some_flow,
+    some_rgb,
+)
+from lcv.data.formats.image import write_image
+
+BASE = 64 * 2**20
+PER_PIXEL = 32
+
+# Reads each file as it is told, and prints (outcome, growth in bytes) for each.
+CHILD = """
+import json, resource, sys
+import av, h5py, numpy, PIL.Image
+import lcv
+from lcv.data.formats.flow import read_flow
+from lcv.data.formats.image import read_image
+from lcv.data.formats.mask import read_mask
+from lcv.data.formats.video import read_video
+def drain(path):
+    for _ in read_video(path):
+        pass
+readers = {"flow": read_flow, "image": read_image, "mask": read_mask, "video": drain}
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = peak()
+results = []
+for kind, path in json.load(sys.stdin):
+    try:
+        readers[kind](path)
+        outcome = "read"
+    except lcv.LcvError as error:
+        outcome = str(error)
+    results.append((outcome, peak() - start))
+print(json.dumps(results))
+"""
+
+
+def growths(jobs):
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        input=json.dumps([(kind, str(path)) for kind, path in jobs]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def hostile_flows():
+    """(name, content) of small files that claim to be vast, for each format of flow."""
+    side = 16000  # within the limit of 2^28 pixels, so that only the file's length can tell
+    tiny = bytes(1000)
+    yield "a.flo", b"PIEH" + struct.pack("<ii", 2**31 - 1, 2**31 - 1) + tiny
+    yield "b.flo", b"PIEH" + struct.pack("<ii", side, side) + tiny
+    yield "a.pfm", b"PF\n999999999 999999999\n-1.0\n" + tiny
+    yield "b.pfm", b"PF\n16000 16000\n-1.0\n" + tiny
+    yield "a.png", png_file(30000, 30000, 16, 2, tiny)
+    yield "b.png", png_file(side, side, 16, 2, tiny)
+    yield "bomb.png", png_file(8, 6, 16, 2, bytes(2**27))
+    text = png_chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(2**27)))
+    yield "text.png", png_file(8, 6, 16, 2, tiny, before=text)
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, 2), }\n"
+    for name, size in {"a": 10**9, "b": side}.items():
+        text = (header % (size, size)).encode()
+        array = b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + tiny
+        yield f"{name}.npy", array
+        yield f"{name}.npz", archive(array)
+        # The archive's list of contents lies along with the array's header.
+        lying = archive(array).replace(
+            struct.pack("<I", len(array)),
+            struct.pack("<I", (len(array) - 1000 + 8 * size * size) % 2**32),
+        )
+        yield f"lying-{name}.npz", lying
+    yield "long.npy", b"\x93NUMPY\2\0" + struct.pack("<I", 2**32 - 1) + tiny
+    yield "bomb.npz", archive(bytes(2**27))
+
+
+def archive(array):
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("flow.npy", array)
+    return memory.getvalue()
+
+
+def hostile_flo5(folder):
+    with h5py.File(folder / "a.flo5", "w") as file:
+        file.create_dataset("flow", (10**6, 10**6, 2), "<f4", chunks=(100, 100, 2))
+    with h5py.File(folder / "b.flo5", "w") as file:
+        file.create_dataset("flow", (16000, 16000, 2), "<f4")
+    # Little flow in a vast chunk, which would be unpacked whole.
+    with h5py.File(folder / "c.flo5", "w") as file:
+        layout = {"chunks": (4096, 4096, 2), "maxshape": (None, None, 2), "compression": "gzip"}
+        file.create_dataset("flow", data=some_flow()[0], **layout)
+    return [folder / f"{name}.flo5" for name in "abc"]
+
+
+def hostile_images():
+    """Likewise for each kind of picture, with sizes whose pixels the data cannot hold."""
+    rgb = Image.fromarray(some_rgb())
+    for name, side in {"a": 30000, "b": 16000}.items():
+        yield f"{name}.png", png_file(side, side, 8, 2, bytes(99))
+        yield f"{name}.ppm", b"P6 %d %d 255\n" % (side, side) + bytes(99)
+        for kind, at, layout in (("bmp", 18, "<ii"), ("jpeg", None, ">HH")):
+            memory = io.BytesIO()
+            rgb.save(memory, kind)
+            content = memory.getvalue()
+            at = content.index(b"\xff\xc0") + 5 if at is None else at
+            yield (
+                f"{name}.{kind}",
+                content[:at]
+                + struct.pack(layout, side, side)
+                + content[at + struct.calcsize(layout) :],
+            )
+    yield "bomb.png", png_file(8, 6, 8, 2, bytes(2**27))
+
+
+def hostile_video(folder):
+    """An AVI and an MP4 whose headers declare more than the limit."""
+    paths = []
+    for suffix in ("avi", "mp4"):
+        path = folder / f"a.{suffix}"
+        save_clip(path, [some_rgb(16, 24)] * 3, codec="mjpeg", pixels="yuvj420p")
+        content = bytearray(path.read_bytes())
+        if suffix == "avi":
+            at = content.index(b"strf") + 12
+            content[at : at + 8] = struct.pack("<ii", 30000, 30000)
+        start = 0
+        while (start := content.find(b"\xff\xc0", start) + 1) > 0:
+            content[start + 4 : start + 8] = struct.pack(">HH", 30000, 30000)
+        path.write_bytes(content)
+        paths.append(path)
+    return paths
+
+
+def test_what_is_refused_costs_nothing(tmp_path):
+    jobs = []
+    for kind, files in (("flow", hostile_flows()), ("image", hostile_images())):
+        for name, content in files:
+            path = tmp_path / f"{kind}-{name}"
+            path.write_bytes(content)
+            jobs.append((kind, path))
+            if name.endswith(".png"):
+                jobs.append(("mask", path))
+    jobs += [("flow", path) for path in hostile_flo5(tmp_path)]
+    jobs += [("video", path) for path in hostile_video(tmp_path)]
+    for (kind, path), (outcome, growth) in zip(jobs, growths(jobs), strict=True):
+        assert outcome.startswith(str(path)), f"{kind} {path.name}: {outcome}"
+        assert growth < BASE, f"{kind} {path.name}: {growth / 2**20:.0f} MiB ({outcome})"
+
+
+def test_what_is_read_costs_little_more_than_itself(tmp_path):
+    height, width = 2**10, 2**11
+    flow = np.zeros((height, width, 2), dtype=np.float32)
+    jobs = []
+    for suffix in FLOW_SUFFIXES:
+        lcv.write_flow(tmp_path / f"flow{suffix}", flow)
+        jobs.append(("flow", tmp_path / f"flow{suffix}"))
+    np.save(tmp_path / "wide.npy", flow.astype(np.float64))
+    jobs.append(("flow", tmp_path / "wide.npy"))
+    rgb = np.zeros((height, width, 3), dtype=np.uint8)
+    for suffix in (".png", ".ppm", ".jpg"):
+        write_image(tmp_path / f"image{suffix}", rgb)
+        jobs.append(("image", tmp_path / f"image{suffix}"))
+    for name in ("image.webp", "image.bmp", "progressive.jpg"):
+        Image.fromarray(rgb).save(tmp_path / name, progressive=True)
+        jobs.append(("image", tmp_path / name))
+    jobs += [("image", tmp_path / "flow.png"), ("mask", tmp_path / "image.png")]
+    for (kind, path), (outcome, growth) in zip(jobs, growths(jobs), strict=True):
+        assert outcome == "read", f"{kind} {path.name}: {outcome}"
+        budget = BASE + PER_PIXEL * height * width
+        assert growth < budget, f"{kind} {path.name}: {growth / 2**20:.0f} MiB"
+
+
+def test_a_film_costs_no_more_than_a_few_of_its_frames(tmp_path):
+    frame = np.zeros((720, 1280, 3), dtype=np.uint8)
+    save_clip(tmp_path / "a.mp4", [frame] * 80, codec="mpeg4", pixels="yuv420p")
+    (job,) = growths([("video", tmp_path / "a.mp4")])
+    outcome, growth = job
+    assert outcome == "read"
+    assert 80 * frame.nbytes > 2 * (BASE + PER_PIXEL * 720 * 1280), "else this proves nothing"
+    assert growth < BASE + PER_PIXEL * 720 * 1280
+
+
+@pytest.mark.parametrize("side", [2**11, 2**13, 2**14 - 1])
+def test_a_webp_is_weighed_before_it_is_opened(tmp_path, side):
+    # Its canvas is made when the file is opened, and it may claim up to 2^14 a side.
+    memory = io.BytesIO()
+    Image.fromarray(some_rgb()).save(memory, "webp", lossless=True)
+    content = bytearray(memory.getvalue())
+    (bits,) = struct.unpack_from("<I", content, 21)
+    bits = bits >> 28 << 28 | (side - 1) << 14 | (side - 1)
+    content[21:25] = struct.pack("<I", bits)
+    (tmp_path / "a.webp").write_bytes(content)
+    ((outcome, growth),) = growths([("image", tmp_path / "a.webp")])
+    assert outcome.startswith(str(tmp_path / "a.webp"))
+    assert growth < BASE + PER_PIXEL * side * side
