@@ -26,7 +26,7 @@ VERBS = {
     "submit": Verb("checked, zipped benchmark files for Sintel and KITTI"),
     "ablate": Verb("the paper's ablation, several seeds, with intervals"),
     "robust": Verb("the paper's robustness study: illumination, noise, adversarial patch"),
-    "data": Verb("check a dataset, or write procedural pairs to disk"),
+    "data": Verb("check a dataset, or write procedural pairs to disk", "lcv.cli.data"),
     "inspect": Verb("the learned W: spectrum, angles, condition, feature maps"),
     "attach": Verb("put LCV on a checkpoint, at W = I", "lcv.cli.attach"),
     "fold": Verb("take LCV out of a checkpoint, exactly, where that is possible", "lcv.cli.fold"),
