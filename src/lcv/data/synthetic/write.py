@@ -1,0 +1,105 @@
+"""Write procedural sequences to disk in Sintel's layout, so that any reader of Sintel reads them.
+
+folder/training/clean/<scene>/frame_0001.png          without effects
+folder/training/final/<scene>/frame_0001.png          with the recipe's effects, if it has any
+folder/training/flow/<scene>/frame_0001.flo           to the next frame
+folder/training/occlusions/<scene>/frame_0001.png     255 where hidden in the next frame or gone
+folder/recipe.json                                    what made it
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lcv.data.synthetic.recipe import Recipe
+from lcv.data.synthetic.sequence import generate_sequence
+from lcv.errors import ArgumentError
+from lcv.files import check_output, whole_file
+
+
+def write_dataset(
+    folder: str | PathLike[str],
+    recipe: Recipe,
+    seed: int,
+    count: int,
+    size: tuple[int, int],
+    *,
+    frames: int = 2,
+    first: int = 0,
+    batch: int = 4,
+    device: torch.device | str = "cpu",
+    textures: Tensor | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the sequences first … first + count − 1 of this recipe and seed.
+
+    A file that is there already is an error unless `overwrite`. The scene of index 7 is
+    "scene_000007", so parts written separately fit together.
+    """
+    if count < 1 or batch < 1:
+        raise ArgumentError(
+            f"write_dataset: count is {count} and batch is {batch}, wanted 1 or more"
+        )
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    check_output(folder / "recipe.json", overwrite)
+    plain = recipe.without_effects()
+    passes = {"clean": plain} if recipe == plain else {"clean": plain, "final": recipe}
+    for start in range(first, first + count, batch):
+        indices = range(start, min(start + batch, first + count))
+        for name, variant in passes.items():
+            made = generate_sequence(
+                variant, seed, indices, size, device, frames=frames, textures=textures
+            )
+            _write_images(folder, name, indices, made.images, overwrite)
+        _write_truth(folder, indices, made.flow, made.occluded, overwrite)
+    about = {
+        "recipe": asdict(recipe),
+        "seed": seed,
+        "first": first,
+        "count": count,
+        "size": list(size),
+        "frames": frames,
+        "textures": "procedural" if textures is None else "own",
+    }
+    with whole_file(folder / "recipe.json", overwrite) as temporary:
+        temporary.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+
+def _scene_folder(folder: Path, kind: str, index: int) -> Path:
+    place = folder / "training" / kind / f"scene_{index:06d}"
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _write_images(folder: Path, name: str, indices: range, images: Tensor, overwrite: bool) -> None:
+    from lcv.data.formats.image import write_image
+
+    levels = images.round().byte().permute(0, 1, 3, 4, 2).contiguous().cpu().numpy()
+    for index, frames in zip(indices, levels, strict=True):
+        place = _scene_folder(folder, name, index)
+        for number, frame in enumerate(frames, start=1):
+            write_image(place / f"frame_{number:04d}.png", frame, overwrite=overwrite)
+
+
+def _write_truth(
+    folder: Path, indices: range, flow: Tensor, occluded: Tensor, overwrite: bool
+) -> None:
+    from lcv.data.formats.flow import write_flow
+    from lcv.data.formats.mask import write_mask
+
+    flows = flow.permute(0, 1, 3, 4, 2).contiguous().cpu().numpy()
+    masks = occluded[:, :, 0].cpu().numpy()
+    for k, index in enumerate(indices):
+        flow_place = _scene_folder(folder, "flow", index)
+        mask_place = _scene_folder(folder, "occlusions", index)
+        for step in range(flows.shape[1]):
+            name = f"frame_{step + 1:04d}"
+            write_flow(flow_place / f"{name}.flo", flows[k, step], overwrite=overwrite)
+            write_mask(mask_place / f"{name}.png", masks[k, step], overwrite=overwrite)

@@ -1,0 +1,114 @@
+"""Banks, what is held out, and the tiles of a scene."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lcv.data.formats.image import write_image
+from lcv.data.random import Draws
+from lcv.data.synthetic.motion import draw_motion
+from lcv.data.synthetic.recipe import TRAINING
+from lcv.data.synthetic.textures import (
+    draw_skins,
+    is_held_out,
+    load_bank,
+    make_atlas,
+    procedural_bank,
+    soften,
+)
+from lcv.errors import ArgumentError, FileError
+from testing.shared import shared
+
+
+def test_procedural_banks_are_fixed_and_their_parts_differ(bank):
+    assert bank.dtype == torch.uint8
+    assert bank.shape == (8, 3, 192, 192)
+    longer = procedural_bank(count=12, size=192)
+    assert torch.equal(longer[:8], bank)
+    held_out = procedural_bank("held-out", count=8, size=192)
+    for texture in held_out:
+        assert (texture.int() - bank.int()).abs().float().mean((1, 2, 3)).min() > 5
+    # Every texture shows something.
+    assert bank.float().flatten(1).std(1).min() > 2
+
+
+def test_soften_is_a_gaussian():
+    spot = torch.zeros(1, 1, 21, 21)
+    spot[0, 0, 10, 10] = 1
+    blurred = soften(spot, 1.5)[0, 0]
+    assert torch.allclose(blurred.sum(), torch.tensor(1.0), atol=1e-5)
+    assert torch.allclose(blurred, blurred.T, atol=1e-7)
+    assert blurred[10, 12] / blurred[10, 10] == pytest.approx(np.exp(-2 / 1.5**2), rel=1e-4)
+
+
+def test_a_folder_gives_the_same_parts_whatever_its_names(tmp_path):
+    rng = np.random.default_rng(0)
+    for k in range(30):
+        image = rng.integers(0, 256, (20, 24, 3), dtype=np.uint8)
+        write_image(tmp_path / f"{k:02d}.png", image)
+    (tmp_path / "notes.txt").write_text("not an image")
+    train, held_out, everything = (
+        load_bank(tmp_path, part, size=32, halved=False) for part in ("train", "held-out", "all")
+    )
+    assert len(train) + len(held_out) == len(everything) == 30
+    assert held_out.shape[1:] == (3, 32, 32)
+    before = {path.read_bytes(): is_held_out(path) for path in tmp_path.glob("*.png")}
+    for k, path in enumerate(sorted(tmp_path.glob("*.png"))):
+        path.rename(tmp_path / f"other{30 - k}.png")
+    after = {path.read_bytes(): is_held_out(path) for path in tmp_path.glob("*.png")}
+    assert before == after
+    assert sum(before.values()) == len(held_out)
+
+
+def test_mosaics_of_halves_come_after_the_whole_images(tmp_path):
+    for level in (10, 90, 170):
+        write_image(tmp_path / f"{level:03d}.png", np.full((48, 48, 3), level, np.uint8))
+    bank = load_bank(tmp_path, "all", size=64)
+    assert bank[:3, 0, 32, 32].tolist() == [10, 90, 170]
+    corners = bank[3:, 0, 8::48, 8::48].flatten(1).tolist()
+    assert corners == [[10, 90, 170, 10], [90, 170, 10, 90], [170, 10, 90, 170]]
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(FileError, match="not a folder"):
+        load_bank(tmp_path / "missing")
+    with pytest.raises(FileError, match="no image of the part 'train' among 0 images"):
+        load_bank(tmp_path)
+    with pytest.raises(ArgumentError, match="size is 30, wanted a multiple of 4"):
+        procedural_bank(size=30)
+    with pytest.raises(ArgumentError, match="part is 'test', wanted one of train, held-out"):
+        procedural_bank("test")
+
+
+def test_photographs_make_a_bank():
+    folder = shared("textures")
+    held_out = load_bank(folder, "held-out", size=64, halved=False)
+    assert 20 < len(held_out) < 70
+    assert held_out.float().flatten(1).std(1).median() > 20
+
+
+def test_atlas_holds_each_layers_tile_coloured(bank):
+    draws = Draws(3, range(5))
+    motion = draw_motion(TRAINING, draws, (96, 128), 2)
+    skins = draw_skins(TRAINING, draws, motion.radius, bank)
+    atlas = make_atlas(bank, skins)
+    assert atlas.shape == (5, 3, 8 * 192, 192)
+    for n, layer, channel in ((0, 0, 0), (3, 5, 2), (4, 7, 1)):
+        source = bank[skins.tile[n, layer], skins.order[n, layer, channel]].float()
+        expected = source * skins.gain[n, layer, channel] + skins.offset[n, layer, channel]
+        found = atlas[n, channel, layer * 192 : (layer + 1) * 192]
+        assert torch.allclose(found, expected, atol=1e-3)
+    assert {tuple(sorted(order)) for order in skins.order.flatten(0, 1).tolist()} == {(0, 1, 2)}
+    assert skins.order.flatten(0, 1).unique(dim=0).shape[0] == 6
+
+
+def test_objects_lie_within_their_texture(bank):
+    for size in ((96, 128), (1000, 1200)):
+        draws = Draws(3, range(40))
+        motion = draw_motion(TRAINING, draws, size, 2)
+        sx, ox, sy, oy = draw_skins(TRAINING, draws, motion.radius, bank).place[:, 1:].unbind(-1)
+        for stretch, origin in ((sx, ox), (sy, oy)):
+            assert (origin - stretch.abs()).min() > 2
+            assert (origin + stretch.abs()).max() < 192 - 3
