@@ -1,6 +1,6 @@
 """Pairs a second of the procedural source, with the bound it must keep.
 
-    python benchmarks/procedural.py [--device cuda] [--batch 48] [--size 368 496] [--layers 8]
+    python benchmarks/procedural.py [--device cuda] [--batch 144] [--size 368 496] [--layers 8]
 
 Times `generate` with the training recipe, all effects included, in batches of fresh indices. At
 368×496 with 8 layers: at least 800 pairs a second on a CUDA device (an H200), 6 on two CPU threads,
@@ -26,7 +26,7 @@ BOUNDS = {"cuda": 800.0, "cpu": 6.0}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--batch", type=int, default=None, help="48 on CUDA, 1 on a CPU")
+    parser.add_argument("--batch", type=int, default=None, help="144 on CUDA, 1 on a CPU")
     parser.add_argument("--size", type=int, nargs=2, default=(368, 496), metavar=("H", "W"))
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=9)
@@ -36,7 +36,7 @@ def main() -> int:
 
     torch.set_num_threads(chosen.threads)
     on_cuda = chosen.device.startswith("cuda")
-    batch = chosen.batch or (48 if on_cuda else 1)
+    batch = chosen.batch or (144 if on_cuda else 1)
     recipe = replace(TRAINING, layers=chosen.layers)
     if chosen.plain:
         recipe = recipe.without_effects()

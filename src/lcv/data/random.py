@@ -80,6 +80,16 @@ def _normal_table(device: torch.device) -> Tensor:
         return torch.tensor([end, *inner, -end], dtype=torch.float32).to(device)
 
 
+@functools.lru_cache(maxsize=16)
+def _circle_table(device: torch.device) -> Tensor:
+    """Unit vectors at the angles 2π j / 2¹⁴: (2¹⁴, 2) float64."""
+    cells = 2**_TABLE_BITS
+    angles = [2 * math.pi * j / cells for j in range(cells)]
+    with torch.inference_mode(False):
+        pairs = [(math.cos(angle), math.sin(angle)) for angle in angles]
+        return torch.tensor(pairs, dtype=torch.float64).to(device)
+
+
 def exp_exactly(x: Tensor) -> Tensor:
     """eˣ from +, ×, ÷ alone, so that all devices agree to the bit; within x³/12288 of eˣ.
 
@@ -198,8 +208,8 @@ class Draws:
         return index
 
     def direction(self, name: str, shape: tuple[int, ...] = ()) -> Tensor:
-        """A unit vector of uniform angle, float64, (n, *shape, 2): two normals, normalised."""
-        pair = self.normal(name, (*shape, 2)).double()
-        x, y = pair.unbind(-1)
-        length = (x * x + y * y + 1e-12).sqrt()
-        return torch.stack((x / length, y / length), dim=-1)
+        """A unit vector of uniform angle, float64, (n, *shape, 2): one of 2¹⁴ around the circle.
+
+        Read from a table made on the CPU, since sines and roots differ between devices.
+        """
+        return _circle_table(self.device)[self.bits(name, shape) >> (32 - _TABLE_BITS)]
