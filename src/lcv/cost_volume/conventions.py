@@ -101,3 +101,27 @@ def check_pyramid(function: str, levels: int, h: int, w: int) -> None:
             f"{function}: {levels} levels halve the map {levels - 1} times, which needs at least "
             f"{least}×{least}, but f2 is h={h}, w={w}; pad the images or ask for fewer levels"
         )
+
+
+def check_lookup(
+    function: str,
+    coords: tuple[int, ...],
+    built_from: tuple[int, int, int],
+    built_with: tuple[int, int, int, str],
+    settings: tuple[int, int, int, str],
+) -> None:
+    """Refuses coords of another size, or settings other than those of the state looked up in.
+
+    coords: their shape; built_from: (b, h, w) of the maps; the rest: (levels, rx, ry, backend)
+    """
+    b, h, w = built_from
+    if coords != (b, 2, h, w):
+        raise ArgumentError(
+            f"{function}: coords {tuple(coords)} do not fit a state built from maps with "
+            f"b={b}, h={h}, w={w}; wanted ({b}, 2, {h}, {w})"
+        )
+    if built_with != settings:
+        raise ArgumentError(
+            f"{function}: the state was built with (levels, rx, ry, backend) = {built_with}, but "
+            f"this object has {settings}; build and look up with the same settings"
+        )

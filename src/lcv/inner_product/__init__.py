@@ -5,7 +5,15 @@ from __future__ import annotations
 from lcv.errors import ArgumentError
 from lcv.inner_product.base import FORMS, InnerProduct
 from lcv.inner_product.riemannian import Riemannian, StiefelSGD
-from lcv.inner_product.variants import Diagonal, Elliptical, Euclidean, Free, Gram, Rotation
+from lcv.inner_product.variants import (
+    Diagonal,
+    Elliptical,
+    Euclidean,
+    Free,
+    Gram,
+    Rotation,
+    Spectral,
+)
 
 INNER_PRODUCTS: dict[str, type[InnerProduct]] = {
     "euclidean": Euclidean,
@@ -28,6 +36,7 @@ __all__ = [
     "InnerProduct",
     "Riemannian",
     "Rotation",
+    "Spectral",
     "StiefelSGD",
     "make_inner_product",
 ]

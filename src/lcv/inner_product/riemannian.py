@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lcv.errors import ArgumentError, WeightsError
-from lcv.inner_product.base import InnerProduct, gram
 from lcv.inner_product.precision import at_least_float32, full_precision
 from lcv.inner_product.spectrum import eigenvalues
+from lcv.inner_product.variants import Spectral
 
 
 @full_precision
@@ -50,7 +50,7 @@ def retract(P: Tensor, Z: Tensor) -> Tensor:
     return nearest
 
 
-class Riemannian(InnerProduct):
+class Riemannian(Spectral):
     """W = PᵀΛP with P itself stored, to be moved by `StiefelSGD` and by nothing else.
 
     P: (c, c) orthogonal, at I;  t: (c,), Eq. (9), at 0 and free for any optimiser.
@@ -63,21 +63,10 @@ class Riemannian(InnerProduct):
         self.t = nn.Parameter(torch.zeros(channels))
 
     def rotation(self) -> Tensor:
-        """P, (c, c)."""
         return at_least_float32(self.P)
 
     def eigenvalues(self) -> Tensor:
-        """λ, (c,)."""
         return eigenvalues(self.t)
-
-    def matrix(self) -> Tensor:
-        return gram(self.factor_matrix())
-
-    def factor_matrix(self) -> Tensor:
-        return self.eigenvalues().sqrt()[:, None] * self.rotation()
-
-    def zca_matrix(self) -> Tensor:
-        return gram(self.eigenvalues().sqrt().sqrt()[:, None] * self.rotation())
 
     def check_parameters(self, named: dict[str, Tensor]) -> None:
         super().check_parameters(named)

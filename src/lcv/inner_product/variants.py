@@ -39,7 +39,28 @@ class Euclidean(InnerProduct):
     zca = left
 
 
-class Elliptical(InnerProduct):
+class Spectral(InnerProduct):
+    """What is given by its axes and their weights: W = PᵀΛP, Q = Λ^½P, R = PᵀΛ^½P."""
+
+    def rotation(self) -> Tensor:
+        """P, (c, c) orthogonal."""
+        raise NotImplementedError
+
+    def eigenvalues(self) -> Tensor:
+        """λ, (c,) positive."""
+        raise NotImplementedError
+
+    def matrix(self) -> Tensor:
+        return gram(self.factor_matrix())
+
+    def factor_matrix(self) -> Tensor:
+        return self.eigenvalues().sqrt()[:, None] * self.rotation()
+
+    def zca_matrix(self) -> Tensor:
+        return gram(self.eigenvalues().sqrt().sqrt()[:, None] * self.rotation())
+
+
+class Elliptical(Spectral):
     """W = PᵀΛP with P from the Cayley map and Λ from free reals: the paper's LCV, Eq. (3).
 
     S_upper: (c(c−1)/2,) strictly upper entries of S, Eq. (8), at 0
@@ -54,24 +75,13 @@ class Elliptical(InnerProduct):
         self.t = nn.Parameter(torch.zeros(channels))
 
     def rotation(self) -> Tensor:
-        """P, (c, c)."""
         return cayley(skew_from_upper(at_least_float32(self.S_upper), self.channels))
 
     def eigenvalues(self) -> Tensor:
-        """λ, (c,)."""
         return eigenvalues(self.t)
 
-    def matrix(self) -> Tensor:
-        return gram(self.factor_matrix())
 
-    def factor_matrix(self) -> Tensor:
-        return self.eigenvalues().sqrt()[:, None] * self.rotation()
-
-    def zca_matrix(self) -> Tensor:
-        return gram(self.eigenvalues().sqrt().sqrt()[:, None] * self.rotation())
-
-
-class Diagonal(InnerProduct):
+class Diagonal(Spectral):
     """W = Λ: each channel weighed on its own; the ablation's "Λ only"."""
 
     def __init__(self, channels: int, form: str = "left") -> None:
@@ -79,23 +89,13 @@ class Diagonal(InnerProduct):
         self.t = nn.Parameter(torch.zeros(channels))
 
     def rotation(self) -> Tensor:
-        """P = I."""
-        return torch.eye(self.channels, dtype=self.t.dtype, device=self.t.device)
+        return torch.eye(self.channels, dtype=at_least_float32(self.t).dtype, device=self.t.device)
 
     def eigenvalues(self) -> Tensor:
-        """λ, (c,)."""
         return eigenvalues(self.t)
 
-    def matrix(self) -> Tensor:
-        return torch.diag(self.eigenvalues())
 
-    def factor_matrix(self) -> Tensor:
-        return torch.diag(self.eigenvalues().sqrt())
-
-    zca_matrix = factor_matrix
-
-
-class Rotation(InnerProduct):
+class Rotation(Spectral):
     """W = PᵀP with P free: the ablation's "P only", computed and not short-cut.
 
     Since PᵀP = I for every P, this changes nothing wherever channels are summed: in RAFT and
@@ -107,21 +107,11 @@ class Rotation(InnerProduct):
         self.S_upper = nn.Parameter(torch.zeros(free_entries(channels)))
 
     def rotation(self) -> Tensor:
-        """P, (c, c)."""
         return cayley(skew_from_upper(at_least_float32(self.S_upper), self.channels))
 
     def eigenvalues(self) -> Tensor:
-        """λ = 1, (c,)."""
-        return torch.ones(self.channels, dtype=self.S_upper.dtype, device=self.S_upper.device)
-
-    def matrix(self) -> Tensor:
-        return gram(self.rotation())
-
-    def factor_matrix(self) -> Tensor:
-        return self.rotation()
-
-    def zca_matrix(self) -> Tensor:
-        return self.matrix()
+        S = at_least_float32(self.S_upper)
+        return torch.ones(self.channels, dtype=S.dtype, device=S.device)
 
 
 class Free(InnerProduct):

@@ -10,9 +10,13 @@ from torch import Tensor
 from lcv.cost_volume.allpairs import reference, torch_impl
 from lcv.cost_volume.allpairs.packed import make_layout
 from lcv.cost_volume.backend import choose_backend
-from lcv.cost_volume.conventions import check_levels, check_pyramid, check_radius
+from lcv.cost_volume.conventions import (
+    check_levels,
+    check_lookup,
+    check_pyramid,
+    check_radius,
+)
 from lcv.cost_volume.expect import expect
-from lcv.errors import ArgumentError
 
 __all__ = ["AllPairs", "AllPairsState"]
 
@@ -80,18 +84,11 @@ class AllPairs:
         Facts: x is the slow index of a window, the finest level comes first; a window wholly out
         of view is exactly zero; differentiable in both features and in coords.
         """
-        b, h, w = state.shape
-        if expect("AllPairs.lookup", coords, "coords: b 2 h w") != (b, h, w):
-            raise ArgumentError(
-                f"AllPairs.lookup: coords {tuple(coords.shape)} do not fit a volume built from "
-                f"maps with b={b}, h={h}, w={w}; wanted ({b}, 2, {h}, {w})"
-            )
-        if state.settings != self._settings():
-            raise ArgumentError(
-                f"AllPairs.lookup: the state was built with (levels, rx, ry, backend) = "
-                f"{state.settings}, but this object has {self._settings()}; build and look up "
-                f"with the same settings"
-            )
+        _, h, w = state.shape
+        expect("AllPairs.lookup", coords, "coords: b 2 h w")
+        check_lookup(
+            "AllPairs.lookup", tuple(coords.shape), state.shape, state.settings, self._settings()
+        )
         levels, rx, ry, backend = state.settings
         if backend == "reference":
             return reference.lookup(state.costs, coords, rx=rx, ry=ry)

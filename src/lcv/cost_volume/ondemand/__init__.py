@@ -8,7 +8,12 @@ from typing import NamedTuple
 from torch import Tensor
 
 from lcv.cost_volume.backend import choose_backend
-from lcv.cost_volume.conventions import check_levels, check_pyramid, check_radius
+from lcv.cost_volume.conventions import (
+    check_levels,
+    check_lookup,
+    check_pyramid,
+    check_radius,
+)
 from lcv.cost_volume.expect import expect
 from lcv.cost_volume.ondemand import reference, torch_impl
 from lcv.errors import ArgumentError
@@ -73,18 +78,11 @@ class OnDemand:
 
         Facts: equal to AllPairs.lookup, forwards and backwards; independent of max_bytes.
         """
-        b, h, w = state.shape
-        if expect("OnDemand.lookup", coords, "coords: b 2 h w") != (b, h, w):
-            raise ArgumentError(
-                f"OnDemand.lookup: coords {tuple(coords.shape)} do not fit features built from "
-                f"maps with b={b}, h={h}, w={w}; wanted ({b}, 2, {h}, {w})"
-            )
-        if state.settings != self._settings():
-            raise ArgumentError(
-                f"OnDemand.lookup: the state was built with (levels, rx, ry, backend) = "
-                f"{state.settings}, but this object has {self._settings()}; build and look up "
-                f"with the same settings"
-            )
+        _, h, w = state.shape
+        expect("OnDemand.lookup", coords, "coords: b 2 h w")
+        check_lookup(
+            "OnDemand.lookup", tuple(coords.shape), state.shape, state.settings, self._settings()
+        )
         levels, rx, ry, backend = state.settings
         if backend == "reference":
             f1, f2 = state.features
