@@ -76,9 +76,19 @@ def test_version(capsys):
 
 
 def test_an_interrupt_leaves_with_130(monkeypatch, capsys):
-    def interrupted(name, rest):
+    def interrupted(words):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "_run", interrupted)
     assert cli.main(["predict"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    """As in `lcv --help | head -1`."""
+    command = [sys.executable, "-m", "lcv.cli.main", "--help"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait() == 0
+    assert errors == ""

@@ -142,3 +142,18 @@ def test_refusals() -> None:
         OnDemand(3, 1).lookup(state, torch.zeros(1, 2, 8, 9))
     with pytest.raises(ArgumentError, match="OnDemand: max_bytes is 0, wanted at least 1"):
         OnDemand(max_bytes=0)
+
+
+@pytest.mark.parametrize("size", [(9, 13), (16, 12)])
+def test_at_the_size_raft_uses_it_equals_all_pairs_forwards_and_backwards(size):
+    """256 channels, 4 levels, radius 4."""
+    generator = torch.Generator().manual_seed(0)
+    f1, f2 = (torch.randn(1, 256, *size, generator=generator).requires_grad_() for _ in range(2))
+    coords = torch.rand(1, 2, *size, generator=generator) * 14 - 1
+    found = []
+    for volume in (AllPairs(4, 4, 1 / 16), OnDemand(4, 4, 1 / 16, max_bytes=1 << 17)):
+        costs = volume.lookup(volume.build(f1, f2), coords)
+        weights = torch.linspace(-1, 1, costs.numel()).view_as(costs)
+        found.append((costs, *torch.autograd.grad((costs * weights).sum(), (f1, f2))))
+    for one, other in zip(*found, strict=True):
+        assert (one - other).abs().max() < 1e-5 * max(1, one.abs().max())

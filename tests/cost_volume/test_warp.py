@@ -121,3 +121,12 @@ def test_gradients_of_map_and_flow(operator: object) -> None:
 def test_a_flow_of_another_size_is_refused(operator: object) -> None:
     with pytest.raises(ShapeError, match=r"flow has w=5 but x has w=4 .*resize_flow"):
         operator(torch.zeros(1, 1, 3, 4), torch.zeros(1, 2, 3, 5))  # type: ignore[operator]
+
+
+def test_a_nan_in_the_flow_spoils_only_its_own_pixel():
+    x = torch.rand(1, 2, 5, 7)
+    flow = torch.zeros(1, 2, 5, 7)
+    flow[0, 0, 2, 3] = torch.nan
+    warped = warp_clamped(x, flow)
+    assert torch.isnan(warped[0, :, 2, 3]).all()
+    assert torch.isnan(warped).sum() == 2

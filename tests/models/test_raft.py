@@ -130,7 +130,7 @@ def test_what_does_not_change_is_computed_once_and_the_mask_only_where_asked():
     """At most 1,350 GFLOP at 496×1000 with 32 iterations, where the authors' code takes 1,780."""
     with FakeTensorMode(), FlopCounterMode(display=False) as counter:
         image = torch.empty(1, 3, 496, 1000)
-        raft_large().eval()(image, image, iters=32)
+        raft_large("elliptical").eval()(image, image, iters=32)
     assert counter.get_total_flops() <= 1350e9
 
 
@@ -270,7 +270,7 @@ def test_what_cannot_be_done_is_said():
         model(small, small)
     with pytest.raises(ShapeError, match=r"image2 has w=64 but image1 has w=72"):
         model(torch.zeros(1, 3, 64, 72), image)
-    with pytest.raises(ArgumentError, match="iters must be at least 1, got 0"):
+    with pytest.raises(ArgumentError, match="iters must be a whole number of at least 1, got 0"):
         model(image, image, iters=0)
     with pytest.raises(ArgumentError, match="unknown mode 'zero'; the modes are sintel, kitti"):
         model(image, image, pad="zero")
@@ -279,3 +279,37 @@ def test_what_cannot_be_done_is_said():
     features = model.encode(image, context=False)
     with pytest.raises(ArgumentError, match="features1 lack context"):
         model.match(features, features)
+    with pytest.raises(
+        ArgumentError, match=r"iters must be a whole number of at least 1, got 2\.0"
+    ):
+        model(image, image, iters=2.0)
+    with pytest.raises(ArgumentError, match="unknown mode ''"):
+        model(image, image, pad="")
+    with pytest.raises(ArgumentError, match="flow_init is a list, wanted a tensor"):
+        model(image, image, flow_init=[0])
+    with pytest.raises(
+        ShapeError, match=r"RAFT\.encode: the image is 65×72, wanted multiples of 8"
+    ):
+        model.encode(torch.zeros(1, 3, 65, 72))
+    with pytest.raises(ArgumentError, match="wanted the Features of two frames"):
+        model.match(image, image)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@torch.no_grad()
+def test_a_halved_model_runs_and_keeps_its_costs_in_float32(dtype, pair):
+    model = network("small", "elliptical")
+    exact = model(*pair, iters=2).flow
+    output = model.to(dtype)(*pair, iters=2)
+    assert output.flow.dtype == torch.float32
+    assert (output.flow - exact).abs().max() < 0.2 * exact.abs().max()
+
+
+@torch.no_grad()
+def test_the_whole_model_compiles_at_more_than_one_size():
+    torch._dynamo.reset()
+    model = network("small")
+    compiled = torch.compile(model, backend="aot_eager")
+    for size in [(75, 99), (83, 107), (91, 121)]:
+        images = painted_pair(*size)[:2]
+        torch.testing.assert_close(compiled(*images, iters=1).flow, model(*images, iters=1).flow)

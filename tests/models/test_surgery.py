@@ -77,7 +77,7 @@ def test_the_model_given_is_not_touched(pair):
     model = strong(lcv.build("raft-small").eval())
     before = copy.deepcopy(model.state_dict())
     fold(model)
-    attach(model)
+    attach(lcv.fold(model))
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
 
 
@@ -209,3 +209,45 @@ def test_what_cannot_be_attached_is_said():
     image = torch.zeros(1, 3, 7, 9)
     with pytest.raises(ArgumentError, match="Frames gives a dict, wanted a tensor of features"):
         strange(image, image)
+    with pytest.raises(ArgumentError, match="the model has no module 'nope'"):
+        fold(attached, into="nope")
+    with pytest.raises(
+        ArgumentError, match=r"encoder\.first gives 8 channels and the inner product"
+    ):
+        fold(attached, into="encoder.first")
+    wrong = attach(Foreign(), after="encoder", channels=5)
+    with pytest.raises(
+        ArgumentError, match=r"features of shape \(1, 6, 5, 7\), but .* \(b, 5, h, w\)"
+    ):
+        wrong(image, image)
+    with pytest.raises(ArgumentError, match="wanted a network, got a str"):
+        fold("x")
+
+
+def test_a_trained_w_is_not_thrown_away():
+    with pytest.raises(
+        ArgumentError, match=r"has a W already \(Elliptical\), which would be thrown"
+    ):
+        attach(lcv.build("raft-small", "elliptical"))
+    with pytest.raises(
+        ArgumentError, match="`after` and `channels` are for networks that have none"
+    ):
+        attach(lcv.build("raft-small", "euclidean"), after="fnet")
+
+
+def test_wrapped_networks_are_named_as_such():
+    model = lcv.build("raft-small")
+    for wrapped, inside in (
+        (nn.DataParallel(model), "module"),
+        (torch.compile(model), "_orig_mod"),
+    ):
+        with pytest.raises(ArgumentError, match=f"around a network; pass model.{inside}"):
+            fold(wrapped)
+        with pytest.raises(ArgumentError, match=f"around a network; pass model.{inside}"):
+            attach(wrapped)
+
+
+def test_what_is_attached_follows_the_network_s_precision_and_mode():
+    attached = attach(lcv.build("raft-small", "euclidean").double().eval())
+    assert attached.inner_product.t.dtype == torch.float64
+    assert not attached.inner_product.training

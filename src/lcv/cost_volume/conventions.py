@@ -11,12 +11,24 @@ Weights depend on the order, so it is never inferred.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from lcv.errors import ArgumentError
 
 ORDERS = ("x_outer", "y_outer")
+
+
+class Settings(NamedTuple):
+    """What a looked-up volume was built with."""
+
+    levels: int
+    rx: int
+    ry: int
+    scale: float
+    backend: str
 
 
 def pixel_grid(
@@ -78,7 +90,7 @@ def check_order(function: str, order: str) -> None:
 
 def check_radius(function: str, radius: int | tuple[int, int]) -> tuple[int, int]:
     """(rx, ry) from one radius or from two."""
-    pair = (radius, radius) if isinstance(radius, int) else tuple(radius)
+    pair = radius if isinstance(radius, tuple) else (radius, radius)
     if len(pair) != 2 or not all(isinstance(r, int) and r >= 0 for r in pair):
         raise ArgumentError(
             f"{function}: radius is {radius!r}, wanted an integer of at least 0, or (rx, ry)"
@@ -107,12 +119,12 @@ def check_lookup(
     function: str,
     coords: tuple[int, ...],
     built_from: tuple[int, int, int],
-    built_with: tuple[int, int, int, str],
-    settings: tuple[int, int, int, str],
+    built_with: Settings,
+    settings: Settings,
 ) -> None:
     """Refuses coords of another size, or settings other than those of the state looked up in.
 
-    coords: their shape; built_from: (b, h, w) of the maps; the rest: (levels, rx, ry, backend)
+    coords: their shape; built_from: (b, h, w) of the maps
     """
     b, h, w = built_from
     if coords != (b, 2, h, w):
@@ -122,6 +134,6 @@ def check_lookup(
         )
     if built_with != settings:
         raise ArgumentError(
-            f"{function}: the state was built with (levels, rx, ry, backend) = {built_with}, but "
-            f"this object has {settings}; build and look up with the same settings"
+            f"{function}: the state was built with {built_with}, but this object has "
+            f"{settings}; build and look up with the same settings"
         )

@@ -62,7 +62,9 @@ def warp_clamped(x: Tensor, flow: Tensor) -> Tensor:
     flat = x.reshape(b, c, h * w)
 
     def read(ix: Tensor, iy: Tensor) -> Tensor:
-        index = (iy.long() * w + ix.long()).reshape(b, 1, h * w)
+        # Bounded as integers too: a NaN becomes any integer, and must not become an address.
+        column, row = ix.long().clamp(0, w - 1), iy.long().clamp(0, h - 1)
+        index = (row * w + column).reshape(b, 1, h * w)
         return flat.gather(2, index.expand(b, c, h * w)).reshape(b, c, h, w)
 
     # Rows first: where X₀ = X₁ the two terms of a row are equal and opposite, hence exactly 0.

@@ -38,9 +38,10 @@ class InnerProduct(nn.Module):
 
     def __init__(self, channels: int, form: str = "left") -> None:
         super().__init__()
-        if channels < 1:
+        if not isinstance(channels, int) or channels < 1:
             raise ArgumentError(
-                f"{type(self).__name__}: channels must be at least 1, got {channels}"
+                f"{type(self).__name__}: channels must be a whole number of at least 1, "
+                f"got {channels!r}"
             )
         if form not in FORMS:
             raise ArgumentError(
@@ -79,6 +80,10 @@ class InnerProduct(nn.Module):
 
     def forward(self, f1: Tensor, f2: Tensor) -> tuple[Tensor, Tensor]:
         for name, f in (("f1", f1), ("f2", f2)):
+            if not f.is_floating_point():
+                raise ShapeError(
+                    f"{type(self).__name__}: {name} holds {f.dtype}, wanted floating point features"
+                )
             if f.ndim != 4 or f.shape[1] != self.channels:
                 raise ShapeError(
                     f"{type(self).__name__}: {name} has shape {tuple(f.shape)}, wanted "

@@ -26,8 +26,14 @@ from lcv.inner_product.spectrum import eigenvalues
 class Euclidean(InnerProduct):
     """W = I: the vanilla cost volume, Eq. (1). Features pass through untouched."""
 
+    def __init__(self, channels: int, form: str = "left") -> None:
+        super().__init__(channels, form)
+        # Without a parameter, something must remember where and in what precision we are.
+        self.register_buffer("like", torch.empty(0), persistent=False)
+
     def matrix(self) -> Tensor:
-        return torch.eye(self.channels)
+        like = at_least_float32(self.get_buffer("like"))
+        return torch.eye(self.channels, dtype=like.dtype, device=like.device)
 
     factor_matrix = matrix
     zca_matrix = matrix

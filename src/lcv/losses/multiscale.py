@@ -69,6 +69,11 @@ def multiscale_loss(
             f"multiscale_loss: out_of_range has {len(out_of_range)} levels, so as many starts and "
             f"the images are wanted too. Pass **output.extra of a call of the network."
         )
+    if len(flows) != len(md):
+        raise ArgumentError(
+            f"multiscale_loss: {len(flows)} flows for {len(md)} search ranges in md, wanted one "
+            f"flow a level. Pass **output.extra of the same call of the network."
+        )
     if maxdisp is None:
         maxdisp = COARSEST * md[0]
     known = (valid >= 0.5) & flow.isfinite().all(1, keepdim=True)

@@ -37,8 +37,14 @@ def attach(
     one or in a list or tuple. RAFT of the authors and of torchvision need no further words.
     The inner product is then the submodule `after`.inner_product; other names do not change.
     """
+    _check_bare("attach", model)
     twin = copy.deepcopy(model)
     if hasattr(twin, "inner_products"):
+        if after is not None or channels is not None:
+            raise ArgumentError(
+                f"attach: {type(twin).__name__} has a slot for the inner product; `after` and "
+                f"`channels` are for networks that have none. Leave them out."
+            )
         _fill_slots(twin, inner_product)
         return twin
     if inner_product == "free":
@@ -57,7 +63,8 @@ def attach(
     channels = channels or _output_channels(encoder, after)
     product = make_inner_product(inner_product, channels, "factor")
     like = next(encoder.parameters(), None)
-    encoder.inner_product = product if like is None else product.to(like.device)
+    encoder.inner_product = product if like is None else product.to(like)
+    encoder.inner_product.train(encoder.training)
     encoder.register_forward_hook(_multiply_features)
     return twin
 
@@ -65,8 +72,13 @@ def attach(
 def _fill_slots(model: nn.Module, inner_product: str) -> None:
     """Exchange the inner products of one of our networks, form and channels kept."""
     for level, old in cast(Any, model).inner_products.items():
+        if list(old.parameters()):
+            raise ArgumentError(
+                f"attach: this {type(model).__name__} has a W already ({type(old).__name__}), which "
+                f"would be thrown away. Fold it first (lcv.fold), or build the network anew."
+            )
         new = make_inner_product(inner_product, old.channels, old.form)
-        new = new.to(next(model.parameters()).device)
+        new = new.to(next(model.parameters())).train(model.training)
         if level:
             cast(Any, model).inner_products[level] = new
         else:
@@ -87,13 +99,39 @@ def _multiply_features(module: nn.Module, _: Any, output: Any) -> Any:
         return output
     Q = product.factor_matrix()
     if isinstance(output, Tensor):
-        return transform(output, Q)
+        return _checked_transform(module, output, Q)
     if isinstance(output, list | tuple) and all(isinstance(f, Tensor) for f in output):
-        return type(output)(transform(f, Q) for f in output)
+        maps = [_checked_transform(module, f, Q) for f in output]
+        # A named tuple takes its fields one by one, the plain kinds all at once.
+        return type(output)(*maps) if hasattr(output, "_fields") else type(output)(maps)
     raise ArgumentError(
         f"attach: {type(module).__name__} gives a {type(output).__name__}, wanted a tensor of "
         f"features, or a list or tuple of them"
     )
+
+
+def _checked_transform(module: nn.Module, f: Tensor, Q: Tensor) -> Tensor:
+    if f.ndim != 4 or f.shape[1] != len(Q):
+        raise ArgumentError(
+            f"attach: {type(module).__name__} gives features of shape {tuple(f.shape)}, but the "
+            f"inner product was made for (b, {len(Q)}, h, w); attach it with the right `channels`, "
+            f"behind a module that gives maps"
+        )
+    return transform(f, Q)
+
+
+def _check_bare(function: str, model: object) -> None:
+    """Refuse what is no module, and wrappers that hide one."""
+    if not isinstance(model, nn.Module):
+        raise ArgumentError(f"{function}: wanted a network, got a {type(model).__name__}")
+    wrappers = {"OptimizedModule": "_orig_mod", "DataParallel": "module"}
+    wrappers["DistributedDataParallel"] = "module"
+    inside = wrappers.get(type(model).__name__)
+    if inside is not None:
+        raise ArgumentError(
+            f"{function}: this is a {type(model).__name__} around a network; pass "
+            f"model.{inside} and wrap the result again"
+        )
 
 
 def _known_encoder(model: nn.Module) -> str:
@@ -122,9 +160,12 @@ def fold(model: nn.Module, into: str | None = None) -> nn.Module:
     whose bare output is what the inner product stands behind.
     Facts: equal to rounding; as many parameters as the vanilla network.
     """
+    _check_bare("fold", model)
     twin = copy.deepcopy(model)
+    if hasattr(twin, "inner_products") and into is not None:
+        raise ArgumentError("fold: `into` is for foreign networks; ours know their last layer")
     if isinstance(twin, RAFT):
-        _multiply_into(cast(nn.Conv2d, twin.fnet.conv2), _factor_of(twin.inner_product))
+        _multiply_into(twin.fnet.conv2, _factor_of(twin.inner_product))
         twin.inner_product = Euclidean(twin.inner_product.channels, twin.inner_product.form)
         _respecify(twin, "euclidean")
         return twin
@@ -155,12 +196,22 @@ def _last_layer(
     model: nn.Module, encoder: nn.Module, name: str, into: str | None
 ) -> nn.Conv2d | nn.Linear:
     known = ENCODERS.get(name.rpartition(".")[2])
-    layer = model.get_submodule(into) if into else getattr(encoder, known or "", encoder)
+    try:
+        layer = model.get_submodule(into) if into else getattr(encoder, known or "", encoder)
+    except AttributeError:
+        raise ArgumentError(f"fold: the model has no module {into!r}") from None
     if not isinstance(layer, nn.Conv2d | nn.Linear):
         raise ArgumentError(
             f"fold: {into or name} is a {type(layer).__name__}, not a bare linear layer. Name the "
             f"convolution whose output leaves {name} untouched: fold(model, into=…); if there is "
             f"none (a norm or an activation comes last), W cannot be folded."
+        )
+    width = layer.weight.shape[0]
+    channels = cast(InnerProduct, encoder.inner_product).channels
+    if width != channels:
+        raise ArgumentError(
+            f"fold: {into or name} gives {width} channels and the inner product has {channels}; name "
+            f"the layer whose output enters it"
         )
     return layer
 

@@ -11,6 +11,7 @@ from lcv.cost_volume.allpairs import reference, torch_impl
 from lcv.cost_volume.allpairs.packed import make_layout
 from lcv.cost_volume.backend import choose_backend
 from lcv.cost_volume.conventions import (
+    Settings,
     check_levels,
     check_lookup,
     check_pyramid,
@@ -26,7 +27,7 @@ class AllPairsState(NamedTuple):
 
     costs: tuple[Tensor, ...]
     shape: tuple[int, int, int]
-    settings: tuple[int, int, int, str]
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class AllPairs:
         )
         check_pyramid("AllPairs.build", self.levels, h, w)
         settings = self._settings()
-        levels, rx, ry, backend = settings
+        levels, rx, ry, _, backend = settings
         if backend == "reference":
             costs = reference.build(f1, f2, levels=levels, scale=self.scale)
         else:
@@ -89,12 +90,12 @@ class AllPairs:
         check_lookup(
             "AllPairs.lookup", tuple(coords.shape), state.shape, state.settings, self._settings()
         )
-        levels, rx, ry, backend = state.settings
+        levels, rx, ry, _, backend = state.settings
         if backend == "reference":
             return reference.lookup(state.costs, coords, rx=rx, ry=ry)
         layout = make_layout(h, w, levels=levels, rx=rx, ry=ry)
         return torch_impl.lookup(state.costs[0], coords, layout)
 
-    def _settings(self) -> tuple[int, int, int, str]:
+    def _settings(self) -> Settings:
         rx, ry = check_radius("AllPairs", self.radius)
-        return self.levels, rx, ry, choose_backend("AllPairs", self.backend)
+        return Settings(self.levels, rx, ry, self.scale, choose_backend("AllPairs", self.backend))

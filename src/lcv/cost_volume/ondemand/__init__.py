@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lcv.cost_volume.backend import choose_backend
 from lcv.cost_volume.conventions import (
+    Settings,
     check_levels,
     check_lookup,
     check_pyramid,
@@ -26,7 +27,7 @@ class OnDemandState(NamedTuple):
 
     features: tuple[Tensor, ...]
     shape: tuple[int, int, int]
-    settings: tuple[int, int, int, str]
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class OnDemand:
         )
         check_pyramid("OnDemand.build", self.levels, h, w)
         settings = self._settings()
-        levels, rx, ry, backend = settings
+        levels, rx, ry, _, backend = settings
         if backend == "reference":
             return OnDemandState((f1, f2), (b, h, w), settings)
         plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
@@ -83,13 +84,13 @@ class OnDemand:
         check_lookup(
             "OnDemand.lookup", tuple(coords.shape), state.shape, state.settings, self._settings()
         )
-        levels, rx, ry, backend = state.settings
+        levels, rx, ry, _, backend = state.settings
         if backend == "reference":
             f1, f2 = state.features
             return reference.lookup(f1, f2, coords, levels=levels, rx=rx, ry=ry, scale=self.scale)
         plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
         return torch_impl.lookup(state.features, coords, plan)
 
-    def _settings(self) -> tuple[int, int, int, str]:
+    def _settings(self) -> Settings:
         rx, ry = check_radius("OnDemand", self.radius)
-        return self.levels, rx, ry, choose_backend("OnDemand", self.backend)
+        return Settings(self.levels, rx, ry, self.scale, choose_backend("OnDemand", self.backend))

@@ -12,6 +12,7 @@ from lcv.cost_volume.expect import expect
 from lcv.cost_volume.resize import resize_flow
 from lcv.errors import ArgumentError, ShapeError
 from lcv.inner_product import make_inner_product
+from lcv.layers.images import as_input, refuse_half
 from lcv.models.ddflow.estimator import Context, Estimator
 from lcv.models.ddflow.pyramid import CHANNELS, LEVELS, Pyramid
 from lcv.models.types import FlowOutput
@@ -70,14 +71,9 @@ class DDFlow(nn.Module):
             flow_init=(flow_init, "it starts from zero flow at its coarsest level"),
             pad=(pad, "it takes images of any size as they are"),
         )
-        expect(
-            "DDFlow",
-            image1,
-            "image1: b 3 h w",
-            image2,
-            "image2: b 3 h w",
-            hint="Both frames need one size.",
-        )
+        parameter = self.context.conv1.weight
+        refuse_half("DDFlow", parameter)
+        image1, image2 = as_input("DDFlow", parameter, image1=image1, image2=image2)
         h, w = image1.shape[2:]
         features1, features2 = self.encode(image1), self.encode(image2)
         return self.match(features1, features2, size=(h, w), all_flows=all_flows)

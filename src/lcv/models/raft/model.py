@@ -18,6 +18,8 @@ from lcv.cost_volume.conventions import pixel_grid
 from lcv.cost_volume.expect import expect
 from lcv.errors import ArgumentError, ShapeError
 from lcv.inner_product import InnerProduct, make_inner_product
+from lcv.inner_product.precision import at_least_float32
+from lcv.layers.images import as_input
 from lcv.models.raft.encoder import BottleneckBlock, Encoder, ResidualBlock, no_norm
 from lcv.models.raft.padding import padding_for
 from lcv.models.raft.update import FlowHead, MotionEncoder, RecurrentUnit, UpdateBlock
@@ -57,8 +59,8 @@ class RAFT(nn.Module):
 
     def __init__(
         self,
-        fnet: nn.Module,
-        cnet: nn.Module,
+        fnet: Encoder,
+        cnet: Encoder,
         update_block: UpdateBlock,
         inner_product: InnerProduct,
         cost_volume: CostVolume,
@@ -93,15 +95,10 @@ class RAFT(nn.Module):
         pad:       "sintel" (default) or "kitti", see `padding`
         all_flows: the prediction of every iteration; by default only in training
         """
-        _, height, width = expect(
-            "RAFT",
-            image1,
-            "image1: b 3 h w",
-            image2,
-            "image2: b 3 h w",
-            hint="Both images must be RGB and of one size.",
-        )
-        padding = padding_for(height, width, self.stride, pad or "sintel")
+        parameter = self.fnet.conv1.weight
+        image1, image2 = as_input("RAFT", parameter, image1=image1, image2=image2)
+        height, width = image1.shape[-2:]
+        padding = padding_for(height, width, self.stride, "sintel" if pad is None else pad)
         self.check_size(height, width)
         image1, image2 = padding.apply(image1), padding.apply(image2)
         output = self.match(
@@ -126,6 +123,13 @@ class RAFT(nn.Module):
 
     def encode(self, image: Tensor, context: bool = True) -> Features:
         """Features of a frame whose sides are multiples of 8. image: (b, 3, h, w), 0 … 255"""
+        (image,) = as_input("RAFT.encode", self.fnet.conv1.weight, image=image)
+        height, width = image.shape[-2:]
+        if height % self.stride or width % self.stride:
+            raise ShapeError(
+                f"RAFT.encode: the image is {height}×{width}, wanted multiples of {self.stride}. "
+                f"Pad it, or call the network, which does so itself."
+            )
         image = image * (2 / 255) - 1
         return Features(self.fnet(image), self.cnet(image) if context else None)
 
@@ -138,15 +142,22 @@ class RAFT(nn.Module):
         all_flows: bool | None = None,
     ) -> FlowOutput:
         """Flow between two encoded frames, at the frames' own size."""
+        if not isinstance(features1, Features) or not isinstance(features2, Features):
+            raise ArgumentError(
+                "RAFT.match: wanted the Features of two frames, as `encode` gives them"
+            )
         if features1.context is None:
             raise ArgumentError("RAFT.match: features1 lack context; encode it with context=True")
         if iters is None:
             iters = self.default_iters if self.training else self.default_iters_evaluation
-        if iters < 1:
-            raise ArgumentError(f"RAFT: iters must be at least 1, got {iters}")
+        if not isinstance(iters, int) or iters < 1:
+            raise ArgumentError(f"RAFT: iters must be a whole number of at least 1, got {iters!r}")
+        if flow_init is not None and not isinstance(flow_init, Tensor):
+            raise ArgumentError(f"RAFT: flow_init is a {type(flow_init).__name__}, wanted a tensor")
         all_flows = self.training if all_flows is None else all_flows
 
-        f1, f2 = self._at_least_float32(features1.matching, features2.matching)
+        # The volume is built in float32 whatever the encoders ran in, as the authors do.
+        f1, f2 = at_least_float32(features1.matching), at_least_float32(features2.matching)
         device = f1.device.type
         with torch.autocast(device, enabled=False):
             state = self.cost_volume.build(*self.inner_product(f1, f2))
@@ -160,13 +171,16 @@ class RAFT(nn.Module):
         flow = f1.new_zeros(b, 2, height, width) if flow_init is None else flow_init.to(f1)
         expect("RAFT", f1, "features: b c h w", flow, "flow_init: b 2 h w")
 
+        own = (
+            self.update_block.flow_head.conv1.weight.dtype
+        )  # half in a halved model, not the costs
         flows = []
         for iteration in range(iters):
             # Gradients reach earlier iterations through the hidden state alone, as in the paper.
             flow = flow.detach()
             with torch.autocast(device, enabled=False):
                 costs = self.cost_volume.lookup(state, start + flow)
-            h, change = self.update_block(h, gates, costs, flow)
+            h, change = self.update_block(h, gates, costs.to(own), flow.to(own))
             flow = flow + change.to(flow.dtype)
             if all_flows or iteration == iters - 1:
                 flows.append(self._upsample(flow, h))
@@ -177,11 +191,6 @@ class RAFT(nn.Module):
             return bilinear_upsample(flow)
         # A quarter balances gradients, as the authors have it.
         return convex_upsample(flow, 0.25 * self.update_block.mask(h))
-
-    @staticmethod
-    def _at_least_float32(f1: Tensor, f2: Tensor) -> tuple[Tensor, Tensor]:
-        """The volume is built in float32 whatever the encoders ran in, as the authors do."""
-        return (f1, f2) if f1.dtype == torch.float64 else (f1.float(), f2.float())
 
 
 def raft_large(inner_product: str = "euclidean", form: str = "left") -> RAFT:

@@ -38,6 +38,7 @@ def padding_for(height: int, width: int, stride: int, mode: str) -> Padding:
     """
     if mode not in MODES:
         raise ArgumentError(f"pad: unknown mode {mode!r}; the modes are {', '.join(MODES)}")
-    across, down = -width % stride, -height % stride
+    # Written without a negative operand: compilers lose their way with one in symbolic sizes.
+    across, down = (stride - width % stride) % stride, (stride - height % stride) % stride
     top = down // 2 if mode == "sintel" else 0
     return Padding(across // 2, across - across // 2, top, down - top)

@@ -11,16 +11,12 @@ from torch import Tensor, cat, nn
 
 from lcv.cost_volume.local import local_cost_volume
 from lcv.cost_volume.resize import resize
+from lcv.inner_product.precision import at_least_float32
 from lcv.models.vcn.conv4d import SeparableConv4d, VolumeFilter
 from lcv.models.vcn.features import SLOPE, conv_unit
 
 REACH = 3  # the soft winner-take-all keeps 7×7 displacements around the best
 TINY = 1e-9
-
-
-def at_least_float32(x: Tensor) -> Tensor:
-    """Half precision, as convolutions under autocast return it, is lifted; the rest is left."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def unit_length(f: Tensor) -> Tensor:

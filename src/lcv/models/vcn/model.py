@@ -12,6 +12,7 @@ from lcv.cost_volume.resize import resize, resize_flow
 from lcv.cost_volume.warp import in_view, warp
 from lcv.errors import ArgumentError, ShapeError
 from lcv.inner_product import make_inner_product
+from lcv.layers.images import as_input, refuse_half
 from lcv.models.types import FlowOutput
 from lcv.models.vcn.features import CHANNELS, Pyramid
 from lcv.models.vcn.matching import LevelResult, MatchingLevel, unit_length
@@ -189,7 +190,9 @@ class VCN(nn.Module):
         and `entropy` have a quarter (VCN-small: an eighth) of the next multiples of 64.
         """
         refuse(iters=iters, flow_init=flow_init, pad=pad)
-        _, h, w = expect("VCN", image1, "image1: b 3 h w", image2, "image2: b 3 h w")
+        refuse_half("VCN", self.mean1)
+        image1, image2 = as_input("VCN", self.mean1, image1=image1, image2=image2)
+        h, w = image1.shape[-2:]
         if min(h, w) < SMALLEST:
             raise ShapeError(
                 f"VCN: images are {h}×{w}, wanted at least {SMALLEST} pixels a side, since the "
@@ -240,7 +243,7 @@ def refuse(**options: object) -> None:
     }
     for name, value in options.items():
         if value is not None:
-            raise ArgumentError(f"VCN takes no {name} (got {value!r}): {reasons[name]}")
+            raise ArgumentError(f"VCN takes no `{name}`: {reasons[name]}")
 
 
 def check_search_range(md: Sequence[int], fac: float, names: Sequence[str]) -> None:
