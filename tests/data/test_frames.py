@@ -33,6 +33,11 @@ def test_a_gap_is_not_bridged_and_scenes_are_apart(tmp_path):
     assert [r.name for r in frames(tmp_path)] == ["a/1", "a/4", "b/1"]
 
 
+def test_scenes_in_one_folder_are_apart_too(tmp_path):
+    touch(tmp_path, "000000_19.png", "000000_20.png", "000001_00.png", "000001_01.png")
+    assert [r.name for r in frames(tmp_path)] == ["000000_19", "000001_00"]
+
+
 def test_pairs_by_their_endings(tmp_path):
     touch(tmp_path, "x_img1.png", "x_img2.png", "y_img1.ppm", "y_img2.png")
     assert [(r.name, r.image2.name) for r in pairs(tmp_path)] == [

@@ -142,8 +142,10 @@ def _consecutive(folder: Path, home: Path) -> list[Record]:
 
 
 def _gap(first: str, second: str) -> bool:
+    """Whether two neighbouring names are not neighbouring frames: a number is left out, or what
+    stands before the number changes, as from one scene of KITTI's multi-view set to the next."""
     a, b = _NUMBERED.match(first), _NUMBERED.match(second)
-    return bool(a and b and a[1] == b[1] and int(b[2]) - int(a[2]) > 1)
+    return bool(a and b and (a[1] != b[1] or int(b[2]) - int(a[2]) > 1))
 
 
 def _by_endings(home: Path) -> list[Record]:
