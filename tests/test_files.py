@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import threading
 
 import pytest
 
 from lcv.errors import FileError
-from lcv.files import check_output, whole_file
+from lcv.files import check_output, only_one, whole_file
 
 
 def test_a_file_appears_when_the_block_ends(tmp_path):
@@ -17,7 +19,19 @@ def test_a_file_appears_when_the_block_ends(tmp_path):
         assert not path.exists()
     assert path.read_text() == "done"
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
-    assert stat.S_IMODE(path.stat().st_mode) & stat.S_IRUSR
+
+
+def test_a_file_has_the_rights_of_any_new_file_and_the_mask_is_left_alone(tmp_path, monkeypatch):
+    """The mask is the whole process's: another thread's file would be made under it."""
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "umask", lambda _: pytest.fail("the mask was changed"))
+            with whole_file(tmp_path / "a.txt") as temporary:
+                temporary.write_text("done")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
 
 
 def test_nothing_is_left_behind_by_an_error(tmp_path):
@@ -61,3 +75,85 @@ def test_a_folder_in_the_way_or_missing_is_named(tmp_path):
         check_output(tmp_path)
     with pytest.raises(FileError, match="the folder .*none does not exist; make it first"):
         check_output(tmp_path / "none" / "a.txt")
+    (tmp_path / "z.pth").write_text("a file")
+    for inside in ("a.txt", "folder/a.txt"):
+        with pytest.raises(FileError, match=r"a\.txt: \S+z\.pth is a file, wanted a folder"):
+            check_output(tmp_path / "z.pth" / inside)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, links):
+    path = tmp_path / "a.txt"
+
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    else:  # nor in the instant after the last look
+        monkeypatch.setattr("lcv.files.check_output", lambda *_: None)
+
+    def write():
+        with whole_file(path) as temporary:
+            temporary.write_text("mine")
+            path.write_text("another's")
+
+    with pytest.raises(FileError, match=r"a\.txt: exists already"):
+        write()
+    assert path.read_text() == "another's"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_where_links_are_impossible_files_appear_all_the_same(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with whole_file(tmp_path / "a.txt") as temporary:
+        temporary.write_text("done")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("n" * 256, "File name too long"), ("a\0b", "null byte")]
+)
+def test_a_name_that_no_file_can_have_is_a_sentence(tmp_path, name, reason):
+    with (
+        pytest.raises(FileError, match=f"cannot write here: .*{reason}"),
+        whole_file(tmp_path / name),
+    ):
+        pass
+    with whole_file(tmp_path / ("n" * 255)) as temporary:
+        temporary.write_text("a name that just fits")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_refuses_new_files_is_a_sentence(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with (
+        pytest.raises(FileError, match=r"a\.txt: cannot write here: Permission denied"),
+        whole_file(tmp_path / "a.txt"),
+    ):
+        pass
+
+
+def test_only_one_at_a_time_and_no_lock_is_left(tmp_path):
+    inside, most = [], []
+
+    def work():
+        for _ in range(50):
+            with only_one(tmp_path / "a"):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(most), max(most)) == (200, 1)
+    assert list(tmp_path.iterdir()) == []

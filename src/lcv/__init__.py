@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from lcv.data.formats.flow import read_flow as read_flow
     from lcv.data.formats.flow import write_flow as write_flow
     from lcv.data.formats.image import read_image as read_image
+    from lcv.models import cards
     from lcv.models.build import build as build
     from lcv.models.build import load as load
     from lcv.models.surgery import attach as attach
     from lcv.models.surgery import fold as fold
 
+    save = cards.save_weights
+
+# The module of each name and, after a colon, what it is called there if not the same.
 _HOMES = {
     "attach": "lcv.models.surgery",
     "build": "lcv.models.build",
@@ -28,6 +32,7 @@ _HOMES = {
     "load": "lcv.models.build",
     "read_flow": "lcv.data.formats.flow",
     "read_image": "lcv.data.formats.image",
+    "save": "lcv.models.cards:save_weights",
     "write_flow": "lcv.data.formats.flow",
 }
 
@@ -38,7 +43,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'lcv' has no attribute {name!r}; it has {sorted(__all__)}")
-    return getattr(importlib.import_module(home), name)
+    module, _, there = home.partition(":")
+    return getattr(importlib.import_module(module), there or name)
 
 
 def __dir__() -> list[str]:

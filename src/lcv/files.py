@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,20 +20,10 @@ def whole_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterato
     """
     path = Path(path)
     check_output(path, overwrite)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise FileError(f"{path}: cannot write here: {error.strerror}") from None
-    os.close(handle)
-    temporary = Path(name)
+    temporary = _new_file_beside(path)
     try:
         yield temporary
-        # mkstemp makes files for the owner alone; outputs get the rights of any new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        check_output(path, overwrite)
-        temporary.replace(path)
+        _publish(temporary, path, overwrite)
     except OSError as error:
         raise FileError(f"{path}: writing failed, nothing was left behind: {error}") from error
     finally:
@@ -43,9 +33,80 @@ def whole_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterato
 def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Refuse an output that exists (unless told otherwise) or that has no folder to be in."""
     path = Path(path)
+    try:
+        # Not `exists`, which takes a link to nothing, and a name too long, for a free place.
+        taken = path.lstat() is not None
+    except (FileNotFoundError, NotADirectoryError):
+        taken = False
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: cannot write here: {_reason(error)}") from None
     if path.is_dir():
         raise FileError(f"{path}: this is a folder, wanted the name of a file to write")
-    if path.exists() and not overwrite:
+    if taken and not overwrite:
         raise FileError(f"{path}: exists already; choose another name or say --overwrite")
     if not path.parent.is_dir():
+        nearest = next((folder for folder in path.parents if folder.exists()), path.parent)
+        if nearest.exists() and not nearest.is_dir():
+            raise FileError(f"{path}: {nearest} is a file, wanted a folder to write into")
         raise FileError(f"{path}: the folder {path.parent} does not exist; make it first")
+
+
+@contextmanager
+def only_one(path: Path) -> Iterator[None]:
+    """While the block runs, whoever else wants `path` waits, in this process or another.
+
+    The lock is a file `path`.lock, gone afterwards, and the system's own: it ends with its holder,
+    however that ends. Where the system has no such locks (Windows), nobody waits.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    lock = path.with_name(f"{path.name}.lock")
+    while True:
+        try:
+            handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            raise FileError(f"{lock}: cannot be made and locked: {_reason(error)}") from None
+        # Its last holder removes the file, so what was waited for may be a file without a name.
+        if os.fstat(handle).st_nlink:
+            break
+        os.close(handle)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _new_file_beside(path: Path) -> Path:
+    """An empty file of a name nobody has, with the rights that the system gives any new file."""
+    # Shortened, so that a name that just fits has a temporary that fits too.
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError as error:
+        raise FileError(f"{path}: cannot write here: {_reason(error)}") from None
+    return temporary
+
+
+def _publish(temporary: Path, path: Path, overwrite: bool) -> None:
+    if not overwrite:
+        try:
+            # A link, unlike a renaming, is refused if the target has appeared meanwhile.
+            os.link(temporary, path)
+            return
+        except FileExistsError:
+            raise FileError(
+                f"{path}: exists already, it appeared while this was written; choose another name "
+                f"or say --overwrite"
+            ) from None
+        except OSError:  # a file system without links
+            check_output(path)
+    temporary.replace(path)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

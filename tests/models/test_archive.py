@@ -54,7 +54,9 @@ def test_numpy_and_safetensors(tmp_path):
 @pytest.mark.parametrize("signature", [b"\x80", b"PK"])
 def test_a_safetensors_header_whose_length_looks_like_another_format(tmp_path, signature):
     path = tmp_path / "a.safetensors"
-    for padding in range(0, 80_000, 8):
+    # The header is as long as its padding and some, in steps of eight.
+    near = int.from_bytes(signature.ljust(2, b"\0"), "little")
+    for padding in range(max(0, near - 400), near + 400, 8):
         save_file(STATE, path, metadata={"lcv": "x" * padding})
         if path.read_bytes().startswith(signature):
             break
@@ -89,8 +91,11 @@ def test_code_in_a_pickle_is_refused_and_runs_nothing(tmp_path, kind):
         path.write_bytes(pickle.dumps(Trap(sprung)))
     else:
         torch.save(content, path, _use_new_zipfile_serialization=kind == "torch")
-    with pytest.raises(WeightsError, match=r"a\.pth: refused, .* nothing in it was run"):
+    with pytest.raises(WeightsError, match=r"a\.pth: refused, .* nothing in it was run") as caught:
         read_checkpoint(path)
+    # torch's own advice is how to trust the file.
+    assert not any(word in str(caught.value) for word in ("safe_globals", "weights_only"))
+    assert kind == "plain pickle" or "posix.system" in str(caught.value)
     assert not sprung.exists()
     # The trap is real: an ordinary unpickling springs it.
     if kind == "plain pickle":
@@ -171,11 +176,77 @@ def test_every_fault_of_every_tensor_is_listed_at_once(tmp_path):
     assert message.count(";") == 3, "the sound tensor was blamed too"
 
 
+def test_tensors_that_are_no_plain_numbers_in_memory_are_refused(tmp_path):
+    for name, value in {
+        "small": torch.zeros(2).to(torch.float8_e4m3fn),
+        "unmade": torch.zeros(2, device="meta"),
+    }.items():
+        torch.save({name: value}, tmp_path / "a.pth")
+        with pytest.raises(WeightsError, match=rf"a\.pth: {name} is a torch.*wanted plain numbers"):
+            read_checkpoint(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_view_that_declares_too_much_is_refused_before_it_is_looked_at(tmp_path, zipped):
+    path = tmp_path / "a.pth"
+    torch.save({"a": torch.zeros(1).expand(10**13)}, path, _use_new_zipfile_serialization=zipped)
+    assert path.stat().st_size < 2000
+    with pytest.raises(WeightsError, match=r"a\.pth: declares 37252\.9 GiB of content"):
+        read_checkpoint(path)
+
+
 def test_an_archive_that_declares_too_much_is_refused_before_it_is_read(tmp_path, monkeypatch):
     torch.save({"a": torch.ones(1000)}, tmp_path / "a.pth")
     monkeypatch.setattr("lcv.models.archive.MAX_BYTES", 1000)
     with pytest.raises(WeightsError, match=r"a\.pth: declares .* GiB of content"):
         read_checkpoint(tmp_path / "a.pth")
+
+
+def npy(header: str, content: bytes = b"") -> bytes:
+    """A .npy file with a header of one's own choice."""
+    return b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header.encode() + content
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000000,)}\n", bytes(8)),
+            "damaged, a.npy declares 8000000000000 bytes of numbers, but 8 follow",
+        ),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)\n", bytes(8)), "not plain"),
+        (
+            npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}\n", bytes(7)),
+            "but 7 follow",
+        ),
+        (b"hello", "not plain arrays"),
+    ],
+)
+def test_a_numpy_header_is_held_against_what_follows(tmp_path, content, message):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("a.npy", content)
+    with pytest.raises(WeightsError) as caught:
+        read_checkpoint(tmp_path / "a.npz")
+    assert str(caught.value).startswith(f"{tmp_path / 'a.npz'}: ")
+    assert message in str(caught.value)
+
+
+def test_an_encrypted_archive_is_a_sentence(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.ones(3))
+    content = bytearray(path.read_bytes())
+    for signature, flags in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        content[content.index(signature) + flags] |= 1
+    path.write_bytes(content)
+    with pytest.raises(WeightsError, match=r"a\.npz: the archive is damaged .*encrypted"):
+        read_checkpoint(path)
+
+
+def test_a_folder_is_called_one(tmp_path):
+    with pytest.raises(FileError, match="this is a folder, wanted a checkpoint file"):
+        read_checkpoint(tmp_path)
+    with pytest.raises(FileError, match="cannot be read: File name too long"):
+        read_checkpoint(tmp_path / ("n" * 300))
 
 
 def test_a_long_list_is_cut_with_a_count():

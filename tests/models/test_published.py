@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import subprocess
+import sys
 import threading
+import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -19,16 +23,23 @@ CONTENT = {"models/one.pth": bytes(range(256)) * 400, "models/two.pth": b"two" *
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one archive; `ranges`: honour Range;  `stop_after`: break off after so many bytes."""
+    """Serves one archive.
+
+    ranges: honour Range;  stop_after: break off after so many bytes;  pieces: send it in chunks,
+    whose total is not told;  pause: seconds before the body
+    """
 
     def __init__(self, archive: bytes) -> None:
         self.archive, self.ranges, self.stop_after = archive, True, None
+        self.pieces, self.pause = False, 0.0
         self.asked: list[str | None] = []
         super().__init__(("127.0.0.1", 0), Handler)
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Server
+    protocol_version = "HTTP/1.1"  # the first with answers in pieces
+    close_connection = True
 
     def do_GET(self):
         wanted = self.headers.get("Range")
@@ -39,8 +50,14 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(416)
             return
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(body)))
+        if self.server.pieces:
+            self.send_header("Transfer-Encoding", "chunked")
+        else:
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        time.sleep(self.server.pause)
+        if self.server.pieces:
+            self.wfile.write(b"%x\r\n" % len(body))
         self.wfile.write(body[: self.server.stop_after])
 
     def log_message(self, *_):
@@ -54,7 +71,7 @@ def server(monkeypatch):
         for name, content in CONTENT.items():
             archive.writestr(name, content)
     server = Server(buffer.getvalue())
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{server.server_port}/models.zip"
     table = {
@@ -90,6 +107,55 @@ def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path, ranges):
     assert fetch("one", tmp_path).read_bytes() == CONTENT["models/one.pth"]
     assert server.asked == [None, "bytes=50000-"]
     assert not (tmp_path / "models.zip.part").exists()
+
+
+def test_an_answer_in_pieces_that_breaks_off_is_a_broken_connection(server, tmp_path):
+    server.pieces, server.stop_after = True, 50_000
+    with pytest.raises(
+        FileError, match=r"models\.zip: cannot be reached \(.*\)\. .* call again and it goes on"
+    ):
+        fetch("one", tmp_path)
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from lcv.models import published
+published.PUBLISHED = {"one": published.Published("raft-small", *sys.argv[1:4], "nothing")}
+print(published.fetch("one", Path(sys.argv[4])))
+"""
+
+
+def test_of_two_processes_one_downloads_and_the_other_waits(server, tmp_path):
+    server.pause = 0.5
+    one = published.PUBLISHED["one"]
+    command = [sys.executable, "-c", FETCH, one.address, one.member, one.sha256, str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    assert [process.communicate()[0].decode().strip() for process in both] == [
+        str(tmp_path / "one.pth")
+    ] * 2
+    assert server.asked == [None], "both downloaded, into one file"
+    assert [p.name for p in tmp_path.iterdir()] == ["one.pth"]
+
+
+def test_a_cache_that_cannot_be_made_or_written_is_a_sentence(server, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(
+        FileError, match=r"lcv: this folder .* cannot be made .* set XDG_CACHE_HOME"
+    ):
+        fetch("one", tmp_path / "file" / "lcv")
+    (tmp_path / "models.zip.part").mkdir()
+    with pytest.raises(FileError, match=r"models\.zip\.part: cannot write here: Is a directory"):
+        fetch("one", tmp_path)
+    (tmp_path / "models.zip.part").rmdir()
+    (tmp_path / "one.pth").mkdir()
+    with pytest.raises(FileError, match=r"one\.pth: cannot be read: Is a directory"):
+        fetch("one", tmp_path)
+
+
+def test_a_full_disk_is_not_blamed_on_the_connection(server):
+    with pytest.raises(FileError, match=r"/dev/full: cannot write here: No space left"):
+        published.download(published.PUBLISHED["one"].address, Path("/dev/full"))
 
 
 def test_a_download_that_was_complete_but_not_unpacked_is_used(server, tmp_path):

@@ -19,12 +19,15 @@ def run(arguments: list[str]) -> int:
     from lcv.files import check_output
     from lcv.models.archive import read_checkpoint
     from lcv.models.build import find, spec_of
-    from lcv.models.cards import Card
+    from lcv.models.cards import card_from
     from lcv.models.families import as_found, write_weights
     from lcv.models.surgery import attach
 
     check_output(options.output, options.overwrite)
-    model, _ = as_found(read_checkpoint(find(options.checkpoint)))
+    source = find(options.checkpoint)
+    model, notes = as_found(read_checkpoint(source))
+    for note in notes:
+        print(note)
     if spec_of(model).inner_product != "euclidean":
         raise ArgumentError(
             f"{options.checkpoint}: has a W already (`{spec_of(model).inner_product}`); attaching "
@@ -33,7 +36,7 @@ def run(arguments: list[str]) -> int:
     plain = sum(p.numel() for p in model.parameters())
     model = attach(model, inner_product=options.inner_product)
     added = sum(p.numel() for p in model.parameters()) - plain
-    card = Card(notes=[f"{options.inner_product} W = I put into {options.checkpoint}"])
+    card = card_from(source, [f"{options.inner_product} W = I put into {source.name}", *notes])
     write_weights(model, options.output, "lcv", card, overwrite=options.overwrite)
     print(f"{options.output}: {spec_of(model).name} with W = I, {added:,} parameters more")
     return 0

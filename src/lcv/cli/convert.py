@@ -11,8 +11,12 @@ def run(arguments: list[str]) -> int:
         description="Rewrite a checkpoint under other names. Reads RAFT's, torchvision's and "
         "ptlflow's files, VCN's, DDFlow's variables (.npz) and our own.",
     )
-    parser.add_argument("checkpoint", help="the file to read")
-    parser.add_argument("output", help="the file to write: .safetensors (ours) or .pth")
+    parser.add_argument("checkpoint", help="a file of any family, or a published name")
+    parser.add_argument(
+        "output",
+        help="the file to write: .safetensors (ours), .pth or .tar (RAFT's and VCN's authors, "
+        "torchvision), .npz (DDFlow's TensorFlow variables)",
+    )
     parser.add_argument(
         "--to", choices=("lcv", "authors", "torchvision"), help="by ending if absent"
     )
@@ -22,15 +26,16 @@ def run(arguments: list[str]) -> int:
 
     from lcv.files import check_output
     from lcv.models.archive import read_checkpoint
-    from lcv.models.build import spec_of
-    from lcv.models.cards import Card
+    from lcv.models.build import find, spec_of
+    from lcv.models.cards import card_from
     from lcv.models.families import as_found, write_weights
 
     check_output(options.output, options.overwrite)
-    model, notes = as_found(read_checkpoint(options.checkpoint))
+    source = find(options.checkpoint)
+    model, notes = as_found(read_checkpoint(source))
     for note in notes:
         print(note)
-    card = Card(notes=[f"converted from {options.checkpoint}", *notes])
+    card = card_from(source, [f"converted from {source.name}", *notes], half=options.half)
     write_weights(
         model, options.output, options.to, card, half=options.half, overwrite=options.overwrite
     )

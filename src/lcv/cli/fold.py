@@ -16,17 +16,26 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
     options = parser.parse_args(arguments)
 
+    from lcv.errors import ArgumentError
     from lcv.files import check_output
     from lcv.models.archive import read_checkpoint
-    from lcv.models.build import spec_of
-    from lcv.models.cards import Card
+    from lcv.models.build import find, spec_of
+    from lcv.models.cards import card_from
     from lcv.models.families import as_found, write_weights
     from lcv.models.surgery import fold
 
     check_output(options.output, options.overwrite)
-    model, notes = as_found(read_checkpoint(options.checkpoint))
+    source = find(options.checkpoint)
+    model, notes = as_found(read_checkpoint(source))
+    for note in notes:
+        print(note)
+    if spec_of(model).inner_product == "euclidean":
+        raise ArgumentError(
+            f"{source}: there is no W in this file, so there is nothing to fold and nothing was "
+            f"written. It is a plain {spec_of(model).name}; `lcv convert` changes its names."
+        )
     folded = fold(model)
-    card = Card(notes=[f"W folded into {options.checkpoint}", *notes])
+    card = card_from(source, [f"W of {source.name} folded into the encoder", *notes])
     write_weights(folded, options.output, card=card, overwrite=options.overwrite)
     print(f"{options.output}: {spec_of(folded).name} without W, the same flow")
     return 0

@@ -2,27 +2,34 @@
 
 Three kinds of file, told apart by their first bytes: torch archives (zip, or the older plain
 pickle), numpy's .npz, and safetensors. Checksums are verified before anything is read, files are
-never mapped into memory, pickles are read as weights only, and every tensor must be finite.
+never mapped into memory, pickles are read as weights only, sizes are held against what is there,
+and every tensor must be finite.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
+import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch import Tensor
 
 from lcv.errors import FileError, WeightsError
 
-MAX_BYTES = (
-    4 * 2**30
-)  # far above any network here; a declared size beyond it is an attack or a slip
+# Far above any network here; a declared size beyond it is an attack or a slip.
+MAX_BYTES = 4 * 2**30
+NUMBERS = {
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+}
 
 
 @dataclass(frozen=True)
@@ -41,15 +48,14 @@ class Checkpoint:
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Read and verify a checkpoint; tensors on the CPU, `module.` prefixes removed."""
     path = Path(path)
-    if not path.is_file():
-        raise FileError(f"{path}: there is no such file, wanted a checkpoint")
-    with path.open("rb") as file:
-        head = file.read(16)
+    head = _first_bytes(path)
     # First safetensors: it begins with the length of its header, whose bytes can be any signature.
     if head[4:10] == b'\0\0\0\0{"':
         checkpoint = _read_safetensors(path)
     elif head.startswith(b"PK"):
-        checkpoint = _read_zip(path)
+        members = _check_zip(path)
+        plain = members and all(member.filename.endswith(".npy") for member in members)
+        checkpoint = _read_npz(path) if plain else _read_torch(path)
     elif head.startswith(b"\x80"):
         checkpoint = _read_torch(path)
     else:
@@ -57,45 +63,88 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             f"{path}: not a checkpoint (it begins with {head[:8]!r}); wanted a .pth, .ckpt, .tar, "
             f".npz or .safetensors file"
         )
-    _check_tensors(checkpoint)
+    with untrusted(path, "holds tensors that cannot be examined"):
+        _check_tensors(checkpoint)
     return checkpoint
 
 
-def _read_zip(path: Path) -> Checkpoint:
+def read_torch_content(path: Path) -> Any:
+    """Whatever a torch archive holds, verified and read as plain values and tensors."""
+    _first_bytes(path)
+    _check_zip(path)
+    return _load_torch(path)
+
+
+@contextmanager
+def untrusted(path: Path, complaint: str) -> Iterator[None]:
+    """Turn whatever a reader of untrusted bytes raises into one error that names the file."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            total = sum(member.file_size for member in members)
-            if total > MAX_BYTES:
-                raise WeightsError(
-                    f"{path}: declares {total / 2**30:.1f} GiB of content, more than the "
-                    f"{MAX_BYTES / 2**30:.0f} GiB that any network here could need"
-                )
-            damaged = archive.testzip()
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
-        raise WeightsError(f"{path}: the archive is damaged: {error}") from None
+        yield
+    except WeightsError as error:
+        if str(path) in str(error):
+            raise
+        raise WeightsError(f"{path}: {error}") from None
+    except pickle.UnpicklingError as error:
+        # What torch says further is advice to trust the file, which is not ours to pass on.
+        named = re.search(r"GLOBAL (\S+)", str(error))
+        raise WeightsError(
+            f"{path}: refused, since it holds more than tensors and plain values"
+            f"{f' ({named[1]})' if named else ''}, or is damaged; nothing in it was run. "
+            f"Ask its author for the weights alone."
+        ) from None
+    # Bytes that anyone may have written: readers meet them with exceptions of every class, from
+    # IndexError to MemoryError, so that no list of classes is ever complete.
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        first = lines[0] if lines else ""
+        if not first or re.search(r"weights_only|safe_globals|torch\.", first):
+            first = type(error).__name__
+        raise WeightsError(f"{path}: {complaint}: {first[:200]}") from None
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise FileError(f"{path}: this is a folder, wanted a checkpoint file")
+        if not path.is_file():
+            raise FileError(f"{path}: there is no such file, wanted a checkpoint")
+        with path.open("rb") as file:
+            return file.read(16)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _check_zip(path: Path) -> list[zipfile.ZipInfo]:
+    """The members of an archive whose checksums are all right."""
+    with (
+        untrusted(path, "the archive is damaged or not a checkpoint's"),
+        zipfile.ZipFile(path) as archive,
+    ):
+        members = archive.infolist()
+        _check_bytes(path, sum(member.file_size for member in members))
+        damaged = archive.testzip()
     if damaged is not None:
         raise WeightsError(
             f"{path}: the archive is damaged, the checksum of {damaged} is wrong. Fetch it again."
         )
-    if members and all(member.filename.endswith(".npy") for member in members):
-        return _read_npz(path)
-    return _read_torch(path)
+    return members
+
+
+def _check_bytes(path: Path, total: int) -> None:
+    if total > MAX_BYTES:
+        raise WeightsError(
+            f"{path}: declares {total / 2**30:.1f} GiB of content, more than the "
+            f"{MAX_BYTES / 2**30:.0f} GiB that any network here could need"
+        )
+
+
+def _load_torch(path: Path) -> Any:
+    with untrusted(path, "damaged or not a torch checkpoint"):
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=False)
 
 
 def _read_torch(path: Path) -> Checkpoint:
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True, mmap=False)
-    except pickle.UnpicklingError as error:
-        reason = str(error).strip().splitlines()
-        named = next((line for line in reason if "GLOBAL" in line), reason[0] if reason else "")
-        raise WeightsError(
-            f"{path}: refused, since it holds more than tensors and plain values; nothing in it "
-            f"was run. ({named.strip()}) Ask its author for the weights alone."
-        ) from None
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
-        first = (str(error).strip().splitlines() or ["it ends too early"])[0]
-        raise WeightsError(f"{path}: damaged or not a torch checkpoint: {first}") from None
+    content = _load_torch(path)
     if not isinstance(content, Mapping):
         raise WeightsError(f"{path}: holds a {type(content).__name__}, wanted tensors by name")
     extras = {}
@@ -108,23 +157,44 @@ def _read_torch(path: Path) -> Checkpoint:
 def _read_npz(path: Path) -> Checkpoint:
     import numpy as np
 
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            state = {name: torch.from_numpy(np.array(arrays[name])) for name in arrays.files}
-    except (ValueError, TypeError, OSError, EOFError) as error:
-        raise WeightsError(f"{path}: refused, it is not plain arrays by name: {error}") from None
+    state = {}
+    with (
+        untrusted(path, "refused, it is not plain arrays by name"),
+        zipfile.ZipFile(path) as archive,
+    ):
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                _check_npy_header(path, member, file)
+            with archive.open(member) as file:
+                array = np.lib.format.read_array(file, allow_pickle=False)
+            state[member.filename.removesuffix(".npy")] = torch.from_numpy(np.array(array))
     return Checkpoint(path, "npz", state)
 
 
-def _read_safetensors(path: Path) -> Checkpoint:
-    from safetensors import SafetensorError, safe_open
+def _check_npy_header(path: Path, member: zipfile.ZipInfo, file: IO[bytes]) -> None:
+    """Refuse an array whose header promises other than what follows, before room is made for it."""
+    from numpy.lib import format as npy
 
-    try:
-        with safe_open(path, framework="pt", device="cpu") as file:
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            extras = dict(file.metadata() or {})
-    except (SafetensorError, ValueError, OSError) as error:
-        raise WeightsError(f"{path}: damaged or not a safetensors file: {error}") from None
+    version = npy.read_magic(file)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(file)
+    declared, there = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
+    if not dtype.hasobject and declared != there:
+        raise WeightsError(
+            f"{path}: damaged, {member.filename} declares {declared} bytes of numbers, "
+            f"but {there} follow"
+        )
+
+
+def _read_safetensors(path: Path) -> Checkpoint:
+    from safetensors import safe_open
+
+    with (
+        untrusted(path, "damaged or not a safetensors file"),
+        safe_open(path, framework="pt", device="cpu") as file,
+    ):
+        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        extras = dict(file.metadata() or {})
     return Checkpoint(path, "safetensors", _without_prefix(state), extras)
 
 
@@ -138,11 +208,14 @@ def _without_prefix(state: dict[Any, Any]) -> dict[str, Any]:
 def _check_tensors(checkpoint: Checkpoint) -> None:
     if not checkpoint.state:
         raise WeightsError(f"{checkpoint.path}: holds no tensors")
+    tensors = [value for value in checkpoint.state.values() if isinstance(value, Tensor)]
+    # A view of one number can be of any size, so files do not bound what their tensors declare.
+    _check_bytes(checkpoint.path, sum(value.numel() * value.itemsize for value in tensors))
     faults = []
     for name, value in checkpoint.state.items():
         if not isinstance(value, Tensor):
             faults.append(f"{name} is a {type(value).__name__}, not a tensor")
-        elif value.layout != torch.strided or value.is_quantized or value.is_complex():
+        elif value.layout != torch.strided or value.dtype not in NUMBERS or value.is_meta:
             faults.append(f"{name} is a {value.dtype} {value.layout} tensor, wanted plain numbers")
         elif value.is_floating_point() and not bool(torch.isfinite(value).all()):
             bad = int((~torch.isfinite(value)).sum())

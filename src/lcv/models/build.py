@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from torch import nn
 
 from lcv.errors import ArgumentError, FileError, WeightsError
 from lcv.models.archive import Checkpoint, read_checkpoint
-from lcv.models.ddflow import ddflow
 from lcv.models.published import PUBLISHED, fetch
-from lcv.models.raft import raft_large, raft_small
-from lcv.models.vcn import vcn, vcn_small
-from lcv.models.weights import fit, model_of
+from lcv.models.registry import (
+    BUILDERS,
+    Spec,
+    check_inner_product,
+    check_name,
+    check_options,
+    plain,
+)
+from lcv.models.weights import Found, fit, model_of
 
-BUILDERS: dict[str, Callable[..., nn.Module]] = {
-    "raft-large": raft_large,
-    "raft-small": raft_small,
-    "vcn": vcn,
-    "vcn-small": vcn_small,
-    "ddflow": ddflow,
-}
+__all__ = ["BUILDERS", "Spec", "build", "find", "from_checkpoint", "load", "spec_of"]
 
 logger = logging.getLogger("lcv")
-
-
-@dataclass(frozen=True)
-class Spec:
-    """How to build a network again: enough to be written into a file beside its weights."""
-
-    name: str
-    inner_product: str = "elliptical"
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def build(name: str, inner_product: str = "elliptical", **options: Any) -> nn.Module:
@@ -48,14 +34,11 @@ def build(name: str, inner_product: str = "elliptical", **options: Any) -> nn.Mo
     name: a key of BUILDERS;  inner_product: a key of INNER_PRODUCTS;  options: `form`, and what
     the network's own builder takes (`md`, `fac`, `heads` for VCN)
     """
-    if name not in BUILDERS:
-        raise ArgumentError(f"unknown model {name!r}; there are {', '.join(BUILDERS)}")
-    try:
-        model = BUILDERS[name](inner_product=inner_product, **options)
-    except TypeError as error:
-        if "unexpected keyword" not in str(error):
-            raise
-        raise ArgumentError(f"{name}: {str(error).partition('() ')[2]}") from None
+    check_name(name)
+    check_inner_product(inner_product)
+    check_options(name, options)
+    options = {key: plain(value, key) for key, value in options.items()}
+    model = BUILDERS[name](inner_product=inner_product, **options)
     cast(Any, model).spec = Spec(name, inner_product, options)
     return model
 
@@ -80,8 +63,10 @@ def load(
              checkpoint, which is then fetched
     inner_product, options: as for `build`; by default what the file says, else "elliptical"
     """
-    if name not in BUILDERS:
-        raise ArgumentError(f"unknown model {name!r}; there are {', '.join(BUILDERS)}")
+    check_name(name)
+    check_options(name, options)
+    if inner_product is not None:
+        check_inner_product(inner_product)
     if weights is None:
         raise WeightsError(
             f"{name}: this version embeds no weights yet; give weights=FILE, or the name of a "
@@ -106,18 +91,49 @@ def from_checkpoint(
             f"{checkpoint.path}: these are weights of {found.name}, wanted those of {name}. "
             f"Ask for model {found.name!r} or give another file."
         )
+    _check_said_options(checkpoint, found)
     kind = inner_product or found.inner_product or "elliptical"
     model = build(found.name, kind, **{**found.options, **options})
     notes = fit(model, checkpoint)
     return model.eval(), notes
 
 
+def _check_said_options(checkpoint: Checkpoint, found: Found) -> None:
+    """Refuse a file whose options have names that a network takes, but values that it does not."""
+    if not found.options:
+        return
+    try:
+        with torch.device("meta"):
+            build(found.name, found.inner_product or "euclidean", **found.options)
+    # Anyone can write a file, and builders check what a caller may mean, not what a file may hold.
+    except Exception as error:
+        raise WeightsError(
+            f"{checkpoint.path}: no {found.name} can be built with its options "
+            f"{str(found.options)[:80]}: {str(error)[:200]}"
+        ) from None
+
+
 def find(weights: str | os.PathLike[str]) -> Path:
     """The file behind a path or behind the name of a published checkpoint."""
+    if not isinstance(weights, str | os.PathLike):
+        hint = " (for a state_dict, build the network and call load_state_dict)"
+        raise ArgumentError(
+            f"weights is a {type(weights).__name__}, wanted a file's path or the name of a "
+            f"published checkpoint{hint if isinstance(weights, dict) else ''}"
+        )
+    if not os.fspath(weights):
+        raise ArgumentError(
+            "weights is an empty text, wanted a file's path or the name of a published checkpoint"
+        )
     path = Path(weights)
-    if path.exists():
-        return path
-    if str(weights) in PUBLISHED:
-        return fetch(str(weights))
+    try:
+        if path.is_file():
+            return path
+        if str(weights) in PUBLISHED:
+            return fetch(str(weights))
+        if path.is_dir():
+            raise FileError(f"{path}: this is a folder, wanted a checkpoint file")
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
     hint = f"; did you mean the published {path.stem!r}?" if path.stem in PUBLISHED else ""
     raise FileError(f"{path}: there is no such file, nor a published checkpoint of that name{hint}")

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lcv.errors import WeightsError
 from lcv.files import check_output, whole_file
 from lcv.models.build import spec_of
+from lcv.models.published import PUBLISHED, sha256_of
 from lcv.models.weights import OWN_KEY
 from lcv.version import __version__
 
 
 @dataclass(frozen=True)
 class Card:
-    """Where weights come from and how good they are; `scores` name every number."""
+    """Where weights come from and how good they are; `scores` name every number.
+
+    source: {"file": its name, "sha256": its hash}, where they were made from another file
+    """
 
     data: str = ""
     recipe: str = ""
@@ -30,11 +33,52 @@ class Card:
     licence: str = ""
     scores: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    source: dict[str, str] | None = None
 
 
 def card_path(weights: str | os.PathLike[str]) -> Path:
-    """`raft.safetensors` → `raft.json`, beside it."""
-    return Path(weights).with_suffix(".json")
+    """`raft.safetensors` → `raft.json`, beside it; of any other file, `raft.pth.json`."""
+    path = Path(weights)
+    if path.suffix == ".safetensors":
+        return path.with_suffix(".json")
+    return path.with_name(path.name + ".json")
+
+
+def card_from(source: Path, notes: list[str], half: bool = False) -> Card:
+    """The card of weights made from a file without changing what they compute.
+
+    Data, licence and the rest come from the card beside the file, if that is of this file, or from
+    the table of published checkpoints. Scores were measured on the source, so `half` drops them.
+    """
+    sha256 = sha256_of(source)
+    published = next((each for each in PUBLISHED.values() if each.sha256 == sha256), None)
+    card = _card_beside(source, sha256)
+    if card is None:
+        card = Card(data=published.data, licence=published.licence) if published else Card()
+    return replace(
+        card,
+        scores={} if half else card.scores,
+        notes=[*card.notes, *notes],
+        source={"file": source.name, "sha256": sha256},
+    )
+
+
+def _card_beside(weights: Path, sha256: str) -> Card | None:
+    """The card of a file, or None where there is none or it is not this file's."""
+    try:
+        said = json.loads(card_path(weights).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or said.get("sha256") != sha256:
+        return None
+    fields = asdict(Card())
+    known = {
+        name: said[name]
+        for name, empty in fields.items()
+        # A card is a text that people edit: what is not of the kind it should be is left out.
+        if name in said and (empty is None or isinstance(said[name], type(empty)))
+    }
+    return Card(**known)
 
 
 def save_weights(
@@ -57,22 +101,43 @@ def save_weights(
     check_output(card_path(path), overwrite)
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     if half:
-        state = {k: v.half() if v.is_floating_point() else v for k, v in state.items()}
-    spec = spec_of(model).as_dict()
-    content = save(state, metadata={OWN_KEY: json.dumps(spec)})
-    sha256 = hashlib.sha256(content).hexdigest()
-    numbers = sum(p.numel() for p in model.parameters())
+        state = in_half(state)
+    content = save(state, metadata={OWN_KEY: json.dumps(spec_of(model).as_dict())})
+    with whole_file(path, overwrite) as temporary:
+        temporary.write_bytes(content)
+    return write_card(model, path, card, half, overwrite)
+
+
+def write_card(
+    model: nn.Module, path: Path, card: Card | None, half: bool = False, overwrite: bool = False
+) -> str:
+    """Describe weights that have just been written; returns their sha256."""
+    sha256 = sha256_of(path)
     described = {
         "file": path.name,
         "sha256": sha256,
         "lcv": __version__,
-        "model": spec,
-        "parameters": numbers,
+        "model": spec_of(model).as_dict(),
+        "parameters": sum(p.numel() for p in model.parameters()),
         "stored_as": str(torch.float16 if half else next(model.parameters()).dtype),
         **asdict(card or Card()),
     }
-    with whole_file(path, overwrite) as temporary:
-        temporary.write_bytes(content)
     with whole_file(card_path(path), overwrite) as temporary:
         temporary.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     return sha256
+
+
+def in_half(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The floating point numbers in float16; refused where one is beyond its largest, 65504."""
+    halves = {name: v.half() if v.is_floating_point() else v for name, v in state.items()}
+    lost = [
+        f"{name} reaches {float(state[name].abs().max()):.6g}"
+        for name, value in halves.items()
+        if value.is_floating_point() and not bool(torch.isfinite(value).all())
+    ]
+    if lost:
+        raise WeightsError(
+            f"these weights cannot be stored in float16, whose largest number is 65504: "
+            f"{'; '.join(lost[:8])}. Store them in full (without half)."
+        )
+    return halves

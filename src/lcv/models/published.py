@@ -1,12 +1,14 @@
 """Fetch RAFT's published checkpoints by name: resumable, and refused unless their hash is right.
 
 The authors publish one archive of all of them. A broken download is kept and continued by the next
-call; nothing appears under a checkpoint's name before its sha256 has been verified.
+call; nothing appears under a checkpoint's name before its sha256 has been verified. Of several
+processes that want one archive, one downloads and the others wait for it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import shutil
 import urllib.error
@@ -15,9 +17,10 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from lcv.errors import ArgumentError, FileError, WeightsError
-from lcv.files import whole_file
+from lcv.files import only_one, whole_file
 
 RAFT_ARCHIVE = "https://dl.dropboxusercontent.com/s/4j4z58wuv8o0mfz/models.zip"
 
@@ -80,22 +83,40 @@ def fetch(name: str, folder: Path | None = None, progress: Progress | None = Non
     if path.exists():
         verify(path, published.sha256)
         return path
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"{folder}: this folder for fetched checkpoints cannot be made ({error.strerror}); "
+            f"set XDG_CACHE_HOME to one that can be written"
+        ) from None
     archive = folder / (Path(published.address).name + ".part")
-    download(published.address, archive, progress)
-    _unpack(archive, published, path)
-    for other in PUBLISHED.values():
-        target = folder / Path(other.member).name
-        if other.address == published.address and not target.exists():
-            _unpack(archive, other, target)
-    archive.unlink()
+    with only_one(archive):
+        if path.exists():  # fetched by the one that was waited for
+            verify(path, published.sha256)
+            return path
+        download(published.address, archive, progress)
+        _unpack(archive, published, path)
+        for other in PUBLISHED.values():
+            target = folder / Path(other.member).name
+            if other.address == published.address and not target.exists():
+                _unpack(archive, other, target)
+        archive.unlink()
     return path
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's content, in hexadecimal."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def verify(path: Path, sha256: str) -> None:
     """Refuse a file that is not the one that was published."""
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = sha256_of(path)
     if found != sha256:
         raise WeightsError(
             f"{path}: its sha256 is {found}, wanted {sha256}. It is not the published file; "
@@ -111,11 +132,11 @@ def download(address: str, path: Path, progress: Progress | None = None) -> None
         with urllib.request.urlopen(request, timeout=30) as answer:
             if done and answer.status != 206:  # the server begins anew, so do we
                 done = 0
-            length = answer.headers.get("Content-Length")
-            total = done + int(length) if length else None
-            with path.open("ab" if done else "wb") as file:
+            length = answer.headers.get("Content-Length") or ""
+            total = done + int(length) if length.isdecimal() else None
+            with _opened(path, "ab" if done else "wb") as file:
                 while block := answer.read(1 << 18):
-                    file.write(block)
+                    _write(file, block, path)
                     done += len(block)
                     if progress:
                         progress(done, total)
@@ -123,8 +144,9 @@ def download(address: str, path: Path, progress: Progress | None = None) -> None
         if error.code == 416 and done:  # nothing after what we have: it is complete
             return
         raise FileError(f"{address}: the server answers {error.code} {error.reason}") from None
-    except (urllib.error.URLError, OSError) as error:
-        reason = getattr(error, "reason", error)
+    # An answer in pieces that breaks off is an HTTPException, and no OSError.
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or str(error) or type(error).__name__
         raise FileError(
             f"{address}: cannot be reached ({reason}). If this machine is offline, fetch it on "
             f"another and give the checkpoint's path as weights; if the connection broke, call "
@@ -134,6 +156,23 @@ def download(address: str, path: Path, progress: Progress | None = None) -> None
         raise FileError(
             f"{address}: the connection broke after {done} of {total} bytes; call again to go on"
         )
+
+
+def _opened(path: Path, mode: str) -> IO[bytes]:
+    try:
+        # Unbuffered, so that a full disk is met in `_write` and not when the file is closed.
+        return open(path, mode, buffering=0)
+    except OSError as error:
+        raise FileError(f"{path}: cannot write here: {error.strerror}") from None
+
+
+def _write(file: IO[bytes], block: bytes, path: Path) -> None:
+    """Write it all, or say that it is the disk that fails and not the connection."""
+    try:
+        while block:
+            block = block[file.write(block) :]
+    except OSError as error:
+        raise FileError(f"{path}: cannot write here: {error.strerror}") from None
 
 
 def _unpack(archive: Path, published: Published, path: Path) -> None:
@@ -146,11 +185,14 @@ def _unpack(archive: Path, published: Published, path: Path) -> None:
             with temporary.open("wb") as file:
                 shutil.copyfileobj(packed, file)
             verify(temporary, published.sha256)
-    except (zipfile.BadZipFile, KeyError) as error:
+    except FileError:
+        raise
+    except WeightsError as error:
+        archive.unlink()
+        raise WeightsError(f"{published.address}, {published.member}: {error}") from None
+    # Until its hash is known these are anyone's bytes, which zipfile meets with any exception.
+    except Exception as error:
         archive.unlink()
         raise WeightsError(
             f"{published.address}: not the archive that was expected ({error}); it was removed"
         ) from None
-    except WeightsError as error:
-        archive.unlink()
-        raise WeightsError(f"{published.address}, {published.member}: {error}") from None

@@ -1,13 +1,13 @@
 """Whose weights a file holds, and how they become ours.
 
 Families: RAFT's authors (ptlflow's files bear the same names), torchvision, VCN's authors,
-DDFlow's TensorFlow variables, and our own. A missing W means W = I and is said; anything else
-missing, extra or of another shape is one error that lists it all.
+DDFlow's TensorFlow variables, our own files, and the bare state_dict of a network of ours. A
+missing W means W = I and is said; anything else missing, extra or of another shape is one error
+that lists it all.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,19 +15,35 @@ import torch
 from torch import Tensor, nn
 
 from lcv.errors import WeightsError
-from lcv.models.archive import Checkpoint, listing
+from lcv.models.archive import Checkpoint, listing, untrusted
 from lcv.models.ddflow import names as ddflow_names
 from lcv.models.raft import names as raft_names
+from lcv.models.registry import read_spec
 from lcv.models.vcn import names as vcn_names
 
 OWN_KEY = "lcv"  # the entry of a safetensors header that holds our description of the model
+
+KINDS = {
+    frozenset({"S_upper", "t"}): "elliptical",
+    frozenset({"raw_P", "raw_D"}): "elliptical",
+    frozenset({"t"}): "diagonal",
+    frozenset({"S_upper"}): "rotation",
+    frozenset({"W"}): "free",
+    frozenset({"R"}): "gram",
+    frozenset({"P", "t"}): "riemannian",
+}
+"""The kind of inner product by its parameters' names."""
 
 State = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a file says of its model. `inner_product` is None where the file does not say."""
+    """What a file says of its model. `inner_product` is None where it has no W that is known.
+
+    family: "lcv" (our file), "bare" (our names, no description), "raft", "torchvision", "vcn" or
+    "ddflow" (those of the authors)
+    """
 
     name: str
     family: str
@@ -37,19 +53,29 @@ class Found:
 
 def model_of(checkpoint: Checkpoint) -> Found:
     """Which network, and which family of names, a checkpoint is of."""
-    if OWN_KEY in checkpoint.extras:
-        said = json.loads(checkpoint.extras[OWN_KEY])
-        return Found(said["name"], "lcv", said["inner_product"], said["options"])
+    if checkpoint.kind == "safetensors" and OWN_KEY in checkpoint.extras:
+        said = read_spec(checkpoint.extras[OWN_KEY], checkpoint.path)
+        return Found(said.name, "lcv", said.inner_product, said.options)
     state = checkpoint.state
+    kind = _kind_of_w(state)
     if raft_names.is_authors(state):
-        return Found(_raft(state, "fnet.conv2.weight", checkpoint), "raft")
+        return Found(_raft(state, "fnet.conv2.weight", checkpoint), "raft", kind)
     if raft_names.is_torchvision(state):
-        return Found(_raft(state, "feature_encoder.conv.weight", checkpoint), "torchvision")
+        return Found(_raft(state, "feature_encoder.conv.weight", checkpoint), "torchvision", kind)
     if "f6.proj.0.conv1.weight" in state:
         name = "vcn" if "f2.proj.0.conv1.weight" in state else "vcn-small"
-        return Found(name, "vcn")
+        return Found(name, "vcn", kind)
     if any(key.startswith("feature_extractor/conv1_1/weights") for key in state):
-        return Found("ddflow", "ddflow")
+        return Found("ddflow", "ddflow", kind)
+    if "levels.6.filter.project.conv.weight" in state:
+        name = "vcn" if any(key.startswith("levels.2.") for key in state) else "vcn-small"
+        heads = any(".out_of_range." in key for key in state)
+        options: dict[str, Any] = {"heads": True} if heads else {}
+        if kind == "free":  # the one form it has, and not VCN's default
+            options["form"] = "left"
+        return Found(name, "bare", kind, options)
+    if "estimators.6.conv1.weight" in state:
+        return Found("ddflow", "bare", kind)
     raise WeightsError(
         f"{checkpoint.path}: no known network has these {len(state)} names: "
         f"{', '.join(sorted(state)[:4])} … Known are RAFT (the authors', torchvision's and "
@@ -57,18 +83,30 @@ def model_of(checkpoint: Checkpoint) -> Found:
     )
 
 
+def _kind_of_w(state: State) -> str | None:
+    """The kind of W by its parameters' names, those of all levels taken together."""
+    leaves = {
+        name.removesuffix(":0").replace("/", ".").rpartition(".")[2]
+        for name in state
+        if _is_of_w(name) or "raw_P" in name or "raw_D" in name
+    }
+    return KINDS.get(frozenset(leaves))
+
+
 def _raft(state: State, last_convolution: str, checkpoint: Checkpoint) -> str:
     if last_convolution not in state:
         raise WeightsError(f"{checkpoint.path}: RAFT's names, but no {last_convolution} among them")
-    return "raft-small" if len(state[last_convolution]) == 128 else "raft-large"
+    return "raft-small" if state[last_convolution].shape[:1] == (128,) else "raft-large"
 
 
 def to_ours(checkpoint: Checkpoint, model: nn.Module) -> tuple[State, list[str]]:
     """The checkpoint's tensors under our names, and what there is to say about them."""
-    state, family = checkpoint.state, model_of(checkpoint).family
+    found = model_of(checkpoint)
+    state, family = checkpoint.state, found.family
     own_names = [name for name in model.state_dict() if not _is_of_w(name)]
     if family == "raft":
-        return raft_names.from_authors_names(state)
+        ours, notes = raft_names.from_authors_names(state)
+        return ours, notes + _said_by_names(found)
     if family == "torchvision":
         return raft_names.from_torchvision_names(state, own_names), []
     if family == "vcn":
@@ -85,12 +123,23 @@ def to_ours(checkpoint: Checkpoint, model: nn.Module) -> tuple[State, list[str]]
         return ours, notes
     if family == "ddflow":
         return ddflow_names.from_tensorflow(state), []
-    return dict(state), []
+    return dict(state), _said_by_names(found) if family == "bare" else []
+
+
+def _said_by_names(found: Found) -> list[str]:
+    """What is worth saying of a bare state_dict: what its names tell, and what they cannot."""
+    notes = []
+    if found.inner_product not in (None, "elliptical"):
+        notes.append(f"W is `{found.inner_product}`, judging by its parameters' names")
+    if found.name.startswith("vcn"):
+        notes.append("names do not say form, md and fac: those asked for, or the defaults, hold")
+    return notes
 
 
 def fit(model: nn.Module, checkpoint: Checkpoint) -> list[str]:
     """Fill the model; returns what there is to say. Refuses whatever does not fit, all at once."""
-    state, notes = to_ours(checkpoint, model)
+    with untrusted(checkpoint.path, "its tensors cannot be brought under our names"):
+        state, notes = to_ours(checkpoint, model)
     wanted = model.state_dict()
     missing = [name for name in wanted if name not in state]
     of_w = [name for name in wanted if _is_of_w(name)]
@@ -113,11 +162,6 @@ def fit(model: nn.Module, checkpoint: Checkpoint) -> list[str]:
     with torch.no_grad():
         model.load_state_dict(state, strict=False)
     return [f"{checkpoint.path.name}: {note}" for note in notes]
-
-
-def holds_w(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint of any family has a W among its tensors."""
-    return any(_is_of_w(name) or "raw_P" in name for name in checkpoint.state)
 
 
 def _is_of_w(name: str) -> bool:

@@ -1,0 +1,111 @@
+"""The networks there are, what each of them takes, and how one is described in a file."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from torch import nn
+
+from lcv.errors import ArgumentError, WeightsError
+from lcv.inner_product import INNER_PRODUCTS
+from lcv.models.ddflow import ddflow
+from lcv.models.raft import raft_large, raft_small
+from lcv.models.vcn import vcn, vcn_small
+
+BUILDERS: dict[str, Callable[..., nn.Module]] = {
+    "raft-large": raft_large,
+    "raft-small": raft_small,
+    "vcn": vcn,
+    "vcn-small": vcn_small,
+    "ddflow": ddflow,
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How to build a network again: enough to be written into a file beside its weights.
+
+    options: plain values of JSON only
+    """
+
+    name: str
+    inner_product: str = "elliptical"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_name(name: Any) -> None:
+    """Refuse what is not a key of BUILDERS."""
+    if not isinstance(name, str):
+        raise ArgumentError(
+            f"the model is a {type(name).__name__}, wanted one of the names {', '.join(BUILDERS)}"
+        )
+    if name not in BUILDERS:
+        raise ArgumentError(f"unknown model {name!r}; there are {', '.join(BUILDERS)}")
+
+
+def check_inner_product(kind: Any) -> None:
+    """Refuse what is not a key of INNER_PRODUCTS."""
+    if not isinstance(kind, str) or kind not in INNER_PRODUCTS:
+        raise ArgumentError(
+            f"unknown inner product {kind!r}; there are {', '.join(INNER_PRODUCTS)}"
+        )
+
+
+def check_options(name: str, options: dict[str, Any]) -> None:
+    """Refuse options that the network's builder does not take."""
+    taken = list(inspect.signature(BUILDERS[name]).parameters)
+    unknown = [each for each in options if each not in taken]
+    if unknown:
+        raise ArgumentError(
+            f"{name}: unknown option {', '.join(map(repr, unknown))}; it takes {', '.join(taken)}"
+        )
+
+
+def plain(value: Any, name: str) -> Any:
+    """An option as a value of JSON: arrays, tensors and tuples become lists."""
+    if hasattr(value, "tolist"):  # tensors, arrays, and the numbers of numpy
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(entry, name) for entry in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ArgumentError(
+        f"option {name} is a {type(value).__name__}, wanted a number, a text, or a list of them"
+    )
+
+
+def read_spec(text: Any, path: Any) -> Spec:
+    """The description that a file of ours holds, checked, since anyone can write one."""
+    try:
+        said = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise WeightsError(_unlike(path, f"{str(text)[:40]!r} is no JSON")) from None
+    if not isinstance(said, dict):
+        raise WeightsError(_unlike(path, f"it is a {type(said).__name__}"))
+    strangers = sorted(said.keys() ^ {"name", "inner_product", "options"})
+    if strangers:
+        raise WeightsError(_unlike(path, f"{', '.join(strangers)[:80]} is missing or unknown"))
+    if not isinstance(said["options"], dict):
+        raise WeightsError(_unlike(path, f"options is a {type(said['options']).__name__}"))
+    try:
+        check_name(said["name"])
+        check_inner_product(said["inner_product"])
+        check_options(said["name"], said["options"])
+    except ArgumentError as error:
+        raise WeightsError(_unlike(path, str(error))) from None
+    return Spec(said["name"], said["inner_product"], said["options"])
+
+
+def _unlike(path: Any, what: str) -> str:
+    return (
+        f"{path}: its description of the model cannot be used: {what}. Wanted a name, an "
+        f"inner_product and options, as lcv writes them; the file was changed, or is of a newer "
+        f"version of lcv."
+    )
