@@ -1,0 +1,1 @@
+"""Layer 4: numbers that say how good a flow is."""
