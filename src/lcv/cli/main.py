@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ class Verb:
 VERBS = {
     "predict": Verb("flow for a pair, a folder, a glob, a video, a camera"),
     "view": Verb("pictures: flow wheel, error maps, overlays, side-by-side video"),
-    "train": Verb("supervised and unsupervised training, resumable"),
+    "train": Verb("supervised and unsupervised training, resumable", "lcv.cli.train"),
     "eval": Verb("metrics under a named protocol"),
     "submit": Verb("checked, zipped benchmark files for Sintel and KITTI"),
     "ablate": Verb("the paper's ablation, several seeds, with intervals"),
@@ -58,25 +59,31 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except LcvError as error:
+        if debug:
+            raise
+        print(f"lcv: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("lcv: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(usage())
         return 0
     if words[0] == "--version":
         print(f"lcv {__version__}")
         return 0
-    try:
-        return _run(words[0], words[1:])
-    except LcvError as error:
-        if debug:
-            raise
-        print(f"lcv: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("lcv: interrupted", file=sys.stderr)
-        return 130
-
-
-def _run(name: str, rest: list[str]) -> int:
+    name, *rest = words
     verb = VERBS.get(name)
     if verb is None:
         raise LcvError(f"there is no verb {name!r}; the verbs are {', '.join(VERBS)}")

@@ -1,0 +1,182 @@
+"""`lcv train`: a recipe, settings of it changed by dotted name, and a run that can be resumed."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import inspect
+import json
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from jsonargparse import ArgumentParser
+
+from lcv.errors import ArgumentError
+from lcv.recipes import config_from, load_recipe, recipe_names
+from lcv.train.config import TrainConfig
+
+OWN = ("recipe", "resume", "device", "tensorboard")
+PRINT = "--print_config"
+INTERRUPTED = 130
+
+
+def run(arguments: list[str]) -> int:
+    """Exit codes: 0 all steps are done, 130 interrupted and saved, 2 an error."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        make_parser(TrainConfig()).print_help()
+        return 0
+    if arguments[0].startswith("-"):
+        raise ArgumentError(
+            f"the first word is {arguments[0]!r}, wanted a recipe: "
+            f"{', '.join(recipe_names())}, or a file"
+        )
+    base = load_recipe(arguments[0])
+    parser = make_parser(base)
+    if "-h" in arguments or "--help" in arguments:
+        parser.print_help()
+        return 0
+    chosen = parse(parser, [word for word in arguments if word != PRINT])
+    settings = {name: value for name, value in chosen.items() if name not in OWN}
+    config = config_from(settings)
+    if PRINT in arguments:
+        print(json.dumps(config.as_dict(), indent=2))
+        return 0
+    for name, where in config.validation.items():
+        if where != "procedural" and not Path(where).exists():
+            raise ArgumentError(
+                f"validation.{name}: there is no {where}; wanted a dataset, or the word procedural"
+            )
+    return train(config, chosen["resume"], chosen["device"], chosen["tensorboard"])
+
+
+def train(config: TrainConfig, resume: str | None, device: str | None, tensorboard: bool) -> int:
+    """The run itself, shown on the terminal by the first process."""
+    from lcv.train.checkpoint import Folder
+    from lcv.train.console import Terminal
+    from lcv.train.loop import run as run_training
+
+    first = os.environ.get("RANK", "0") == "0"
+    listeners: list[Any] = []
+    with ExitStack() as stack:
+        if first and tensorboard:
+            from lcv.train.board import Board
+
+            board = Board(config.folder)
+            stack.callback(board.close)
+            listeners.append(board)
+        if first:
+            listeners.append(stack.enter_context(Terminal(config)))
+        run_training(config, resume, device, tuple(listeners))
+    if not first:
+        return 0  # the first process may still be writing what is looked at below
+    newest = Folder(config.folder).newest()
+    step = 0 if newest is None else newest[1]["step"]
+    if step < config.steps:
+        print(
+            f"stopped after step {step} of {config.steps} and saved; the same command with "
+            f"--resume auto goes on"
+        )
+        return INTERRUPTED
+    print(f"{config.steps} steps done: {Path(config.folder) / 'weights.safetensors'}")
+    return 0
+
+
+def make_parser(base: TrainConfig) -> ArgumentParser:
+    """Every field of the configuration as an option, with the recipe's value as its default."""
+    parser = ArgumentParser(
+        prog="lcv train",
+        usage="lcv train RECIPE [--resume auto|CHECKPOINT] [--SETTING VALUE …] [--print_config]",
+        description=f"Train as a recipe says. Recipes: {', '.join(recipe_names())}; or the path of "
+        f"a .py file with a function recipe(), or of a run's config.json. `lcv train RECIPE --help` "
+        f"shows that recipe's settings as defaults; --print_config prints, as JSON, what all of "
+        f"it comes to, and does nothing.",
+        exit_on_error=False,
+        add_help=False,
+    )
+    own = parser.add_argument_group("the run")
+    own.add_argument("recipe", help="see above")
+    own.add_argument(
+        "--resume",
+        type=str | None,  # type: ignore[arg-type]
+        help="auto: go on from the folder's newest checkpoint, or begin; or a checkpoint's path",
+    )
+    own.add_argument(
+        "--device",
+        type=str | None,  # type: ignore[arg-type]
+        help="cuda or cpu; the GPU where there is one",
+    )
+    own.add_argument("--tensorboard", type=bool, default=False, help="log to TensorBoard too")
+    _add_fields(parser, base, "")
+    return parser
+
+
+def _add_fields(parser: ArgumentParser, record: Any, prefix: str) -> None:
+    kind = type(record)
+    hints, documented = get_type_hints(kind), field_docs(kind)
+    group = parser.add_argument_group(prefix.rstrip(".") or "settings", inspect.getdoc(kind))
+    nested = []
+    for field in fields(kind):
+        value = getattr(record, field.name)
+        if is_dataclass(value):
+            nested.append((value, f"{prefix}{field.name}."))
+            continue
+        text = documented.get(field.name, "").replace("%", "%%")
+        # Lists of records are checked by `config_from`, whose errors name the close known names.
+        of_records = any(is_dataclass(kind) for kind in get_args(hints[field.name]))
+        hint = Any if of_records else hints[field.name]
+        group.add_argument(f"--{prefix}{field.name}", type=hint, default=value, help=text)
+    for value, inner in nested:
+        _add_fields(parser, value, inner)
+
+
+def field_docs(kind: type) -> dict[str, str]:
+    """The string below each field of a dataclass, which Python itself forgets."""
+    (body,) = (node for node in _classes(kind.__module__) if node.name == kind.__name__)
+    docs = {}
+    for line, after in pairwise(body.body):
+        if not (isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)):
+            continue
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            docs[line.target.id] = " ".join(str(after.value.value).split())
+    return docs
+
+
+@functools.cache
+def _classes(module: str) -> list[ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return [node for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def parse(parser: ArgumentParser, arguments: list[str]) -> dict[str, Any]:
+    """The words as nested values; what is wrong with them as one sentence."""
+    known = [option for action in parser._actions for option in action.option_strings]
+    for word in arguments[1:]:
+        option = word.partition("=")[0]
+        if option.startswith("--") and not _is_known(option, known):
+            wanted = " or ".join(nearest(option, known))
+            raise ArgumentError(f"there is no {option}, wanted {wanted}")
+    try:
+        return dict(parser.parse_args(arguments).as_dict())
+    except argparse.ArgumentError as error:
+        raise ArgumentError(" ".join(str(error).split())) from None
+
+
+def nearest(option: str, known: list[str]) -> list[str]:
+    """Options whose last word is close, wherever they are; else those of the same group."""
+    last = {name: name.lstrip("-").rpartition(".")[2] for name in known}
+    close = get_close_matches(option.lstrip("-").rpartition(".")[2], set(last.values()))
+    near = [name for name in known if last[name] in close]
+    group = option.rpartition(".")[0]
+    return near or [name for name in known if name.rpartition(".")[0] == group] or known
+
+
+def _is_known(option: str, known: list[str]) -> bool:
+    """A name of the list; or below one, since the values of some settings have names (options)."""
+    return any(option == name or option.startswith(f"{name}.") for name in known)

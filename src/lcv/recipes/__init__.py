@@ -1,0 +1,86 @@
+"""Experiments as short Python files, each with a function `recipe()` that returns a TrainConfig.
+
+    lcv train raft_kitti                      # a name: a file of this folder
+    lcv train mine.py --optim.lr 1e-4         # a path: a file of one's own
+    lcv train runs/old/config.json            # what another run resolved to
+
+To write one, copy the nearest, or call it and change what differs with `dataclasses.replace`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import pkgutil
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+
+from lcv.errors import ArgumentError, FileError
+from lcv.recipes.stored import config_from
+from lcv.train.config import TrainConfig
+
+__all__ = ["config_from", "load_recipe", "recipe_names"]
+
+HELPERS = ("stored",)
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with the package."""
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name for name in found if name not in HELPERS)
+
+
+def load_recipe(name_or_path: str | os.PathLike[str]) -> TrainConfig:
+    """The configuration that a recipe returns; what it can be is said above."""
+    name = os.fspath(name_or_path)
+    if name in recipe_names():
+        return _call(importlib.import_module(f"lcv.recipes.{name}"), name)
+    path = Path(name)
+    if path.suffix == ".py":
+        return _call(_module_at(path), name)
+    if path.suffix == ".json":
+        return config_from(_json_at(path), name)
+    near = get_close_matches(name, recipe_names())
+    which = f"did you mean {' or '.join(near)}? " if near else ""
+    raise ArgumentError(
+        f"there is no recipe {name!r}; {which}There are {', '.join(recipe_names())}; or give the "
+        f"path of a .py file with a function recipe(), or of a run's config.json"
+    )
+
+
+def _module_at(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise FileError(f"{path}: there is no such recipe")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _json_at(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"{path}: there is no such configuration") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FileError(f"{path}: not JSON ({error})") from None
+
+
+def _call(module: ModuleType, name: str) -> TrainConfig:
+    function: Callable[[], object] | None = getattr(module, "recipe", None)
+    if function is None:
+        raise ArgumentError(
+            f"{name}: has no function recipe(), wanted one that returns TrainConfig"
+        )
+    config = function()
+    if not isinstance(config, TrainConfig):
+        raise ArgumentError(
+            f"{name}: recipe() returned {type(config).__name__}, wanted lcv.train.TrainConfig"
+        )
+    return config

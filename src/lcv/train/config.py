@@ -1,0 +1,179 @@
+"""What a training run is: nested frozen records, one documented field a line.
+
+A recipe returns a `TrainConfig`; the command line overrides fields by dotted name; the resolved
+one is saved beside the checkpoints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lcv.errors import ArgumentError
+
+SCHEDULES = ("one_cycle", "constant", "steps")
+PRECISIONS = ("bf16", "float32", "float64")
+LOSSES = ("sequence", "multiscale", "unsupervised")
+STAGES = ("photometric", "census", "distillation")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Which network, and where its weights begin."""
+
+    name: str = "raft-small"
+    """A key of `lcv.models.build.BUILDERS`."""
+    inner_product: str = "elliptical"
+    """A key of `lcv.inner_product.INNER_PRODUCTS`."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What else the network's builder takes: form, md, fac, heads."""
+    weights: str | None = None
+    """A checkpoint to start from, of any family; random weights if None. W starts at I."""
+    freeze_batch_norm: bool = False
+    """Keep batch norms' statistics as they are: in every stage but the first."""
+
+
+@dataclass(frozen=True)
+class OptimConfig:
+    """AdamW, its schedule, and what is different for W."""
+
+    lr: float = 4e-4
+    """The peak of the schedule."""
+    schedule: str = "one_cycle"
+    """one_cycle: linear up over `warmup`, linear down to nearly 0; constant; steps."""
+    warmup: float = 0.05
+    """Share of the steps over which one_cycle rises from lr/25."""
+    drops: tuple[int, ...] = ()
+    """Steps at which the schedule `steps` halves the rate."""
+    weight_decay: float = 1e-4
+    """AdamW's, for all but W."""
+    eps: float = 1e-8
+    """AdamW's."""
+    clip: float = 1.0
+    """Largest norm of the whole gradient."""
+    w_lr_factor: float = 1.0
+    """W's rate as a multiple of the others'."""
+    w_weight_decay: float = 0.0
+    """W's decay: it pulls W towards I."""
+    w_from_step: int = 0
+    """W stays at its start until this step."""
+    w_alone: bool = False
+    """Train W and nothing else."""
+
+
+@dataclass(frozen=True)
+class PartConfig:
+    """One dataset of a mixture: which records of it, how often each, and what is done to them."""
+
+    dataset: str
+    """A key of `lcv.train.files.DATASETS`: chairs, things, sintel, kitti, hd1k, list, …; without
+    supervision also frames, pairs and videos."""
+    augmentation: str
+    """A key of `lcv.data.augment.AUGMENTATIONS`; its crop is `data.size`."""
+    weight: int = 1
+    """How many times each record comes in an epoch: RAFT's 100 × Sintel."""
+    root: str | None = None
+    """The dataset's folder or list file, relative to `data.root`; found there by its usual name if
+    None."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What else the dataset takes: split, passes, scenes, year."""
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where pairs come from."""
+
+    source: str = "procedural"
+    """procedural, or files."""
+    recipe: str = "training"
+    """For procedural: a key of `lcv.data.synthetic.recipe.RECIPES`."""
+    textures: str | None = None
+    """For procedural: a folder of images; its held-out part is never trained on."""
+    root: str = "datasets"
+    """For files: the folder that holds the datasets."""
+    parts: tuple[PartConfig, ...] = ()
+    """For files: the datasets of the mixture."""
+    size: tuple[int, int] = (368, 496)
+    """Height and width of what the network sees."""
+    workers: int = 4
+    """Processes that read files."""
+    ahead: int = 4
+    """Batches made at once (procedural) or held ready (files)."""
+    exclude: tuple[str, ...] = ()
+    """Samples to leave out, by the names that an error gave."""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is minimised."""
+
+    name: str = "sequence"
+    """sequence (RAFT's), multiscale (VCN's) or unsupervised (DDFlow's, which reads no truth)."""
+    gamma: float = 0.8
+    """Weight of earlier predictions, sequence only."""
+    max_flow: float = 400.0
+    """Longer truth is not counted, sequence only."""
+    iters: int | None = 12
+    """Iterations of a recurrent network."""
+    stage: str = "census"
+    """Unsupervised only: photometric, then census, then distillation."""
+    teacher: str | None = None
+    """Distillation's teacher: weights of the stage before; if None, those of `model.weights`."""
+    patch: tuple[float, float] = (0.7, 5 / 7)
+    """Distillation's patch as shares of `data.size`; DDFlow's is 224×640 of 320×896."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One run."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    steps: int = 10_000
+    """Optimiser steps in all."""
+    batch: int = 8
+    """Pairs a step, over all processes and accumulated parts."""
+    accumulate: int = 1
+    """Parts into which a process takes its share of a batch, to save memory."""
+    precision: str = "bf16"
+    """bf16: autocast, with W, volume and loss in float32; float32; float64."""
+    graph: bool = False
+    """Capture the whole step in a CUDA graph (one process, CUDA)."""
+    seed: int = 0
+    """Of weights and data. Every draw is a function of (seed, index, name)."""
+    folder: str = "runs/run"
+    """Checkpoints, log and configuration go here."""
+    log_every: int = 50
+    """Steps between two lines of the log; the host waits for the device only then."""
+    save_every: int = 500
+    """Steps between two checkpoints."""
+    keep_every: int = 0
+    """Besides the last and the best, keep every such step's; 0: none."""
+    validate_every: int = 1000
+    """Steps between two validations; 0: none."""
+    validation: dict[str, str] = field(default_factory=dict)
+    """Datasets by name: "procedural", or a layout's name with its folder."""
+    best: str = "procedural/epe"
+    """The number by which the best checkpoint is chosen, lower being better."""
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("optim.schedule", self.optim.schedule, SCHEDULES),
+            ("precision", self.precision, PRECISIONS),
+            ("loss.name", self.loss.name, LOSSES),
+            ("loss.stage", self.loss.stage, STAGES),
+        ):
+            if value not in known:
+                raise ArgumentError(f"{name} is {value!r}, wanted one of {', '.join(known)}")
+        for name in ("steps", "batch", "accumulate", "log_every", "save_every"):
+            if getattr(self, name) < 1:
+                raise ArgumentError(f"{name} is {getattr(self, name)}, wanted at least 1")
+        if not all(0 < share <= 1 for share in self.loss.patch):
+            raise ArgumentError(
+                f"loss.patch is {self.loss.patch}, wanted shares above 0, up to 1, of the crop"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

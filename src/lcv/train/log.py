@@ -1,0 +1,49 @@
+"""What a run says: one JSON object a line, always; and to whoever listens (a console, TensorBoard)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+from lcv.files import whole_file
+
+
+class Listener(Protocol):
+    """Something that shows a run: the verb's progress bar, or TensorBoard."""
+
+    def __call__(self, entry: dict[str, Any]) -> None: ...
+
+
+class Log:
+    """The file log.jsonl of a run, and its listeners. Entries have `kind` and `step`."""
+
+    def __init__(self, path: Path, first_step: int, listeners: tuple[Listener, ...] = ()) -> None:
+        self.path, self.listeners = path, listeners
+        if path.exists():
+            self._forget_from(first_step)
+
+    def write(self, kind: str, step: int, **values: Any) -> None:
+        entry = {"kind": kind, "step": step, **values}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+        for listener in self.listeners:
+            listener(entry)
+
+    def _forget_from(self, step: int) -> None:
+        """Drop what a killed run wrote after the checkpoint that we go on from."""
+        kept = []
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # a line cut by a kill
+            if entry["step"] <= step:
+                kept.append(line + "\n")
+        with whole_file(self.path, overwrite=True) as temporary:
+            temporary.write_text("".join(kept), encoding="utf-8")
+
+
+def read_log(path: str | Path) -> list[dict[str, Any]]:
+    """The entries of a run's log."""
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,277 @@
+"""A whole run: build or resume, step, log, validate, save, leave in good order."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+from torch import nn
+
+from lcv.errors import ArgumentError, LcvError
+from lcv.inner_product import Spectral
+from lcv.inner_product.interpret import summarise
+from lcv.models.archive import read_checkpoint
+from lcv.models.build import build, find
+from lcv.models.cards import Card, save_weights
+from lcv.models.weights import fit
+from lcv.train.batches import Source, TrainBatch, make_source
+from lcv.train.checkpoint import Folder, Position, read
+from lcv.train.config import TrainConfig
+from lcv.train.distributed import Processes, join, leave
+from lcv.train.log import Listener, Log
+from lcv.train.optim import Optimisers, rate_at
+from lcv.train.step import DTYPES, NEVER, Step
+from lcv.train.validate import validate
+
+
+class NotFinite(LcvError):
+    """A loss or gradient was not finite; the message names the sample."""
+
+
+def run(
+    config: TrainConfig,
+    resume: str | None = None,
+    device: str | None = None,
+    listeners: tuple[Listener, ...] = (),
+    until: int | None = None,
+) -> nn.Module:
+    """Train as configured; returns the model.
+
+    resume: None (the folder must be new), "auto" (go on from the folder's newest checkpoint, or
+            begin) or a checkpoint's path
+    until:  leave, with a checkpoint, after this step though more are configured
+    """
+    processes = join(device)
+    try:
+        return _Run(config, processes, resume, listeners).go(until)
+    finally:
+        leave()
+
+
+class _Run:
+    def __init__(
+        self,
+        config: TrainConfig,
+        processes: Processes,
+        resume: str | None,
+        listeners: tuple[Listener, ...],
+    ) -> None:
+        self.config, self.processes = config, processes
+        self.folder = Folder(config.folder)
+        found = self._checkpoint_to_resume(resume)
+        torch.manual_seed(config.seed)
+        self.model, notes = make_model(config)
+        dtype = DTYPES[config.precision]
+        self.model.to(device=processes.device, dtype=dtype).train()
+        if config.model.freeze_batch_norm:
+            freeze_batch_norm(self.model)
+        self.optimisers = Optimisers(self.model, config.optim, config.steps, config.graph)
+        self.position = Position()
+        if found is not None:
+            self._restore(found)
+        self.step = Step(self.model, self.optimisers, config, processes)
+        self.source: Source = make_source(config, processes, dtype)
+        if processes.is_first:
+            self.folder.prepare(config.as_dict())
+            path = self.folder.run / "log.jsonl"
+            self.log = Log(path, self.position.step, listeners)
+            for note in notes if found is None else []:
+                self.log.write("note", 0, text=note)
+        processes.wait()
+
+    def _checkpoint_to_resume(self, resume: str | None) -> dict[str, Any] | None:
+        if resume is None:
+            if self.folder.newest() is not None:
+                raise ArgumentError(
+                    f"{self.folder.run}: holds a run already; resume it (--resume auto) or choose "
+                    f"another folder"
+                )
+            return None
+        if resume != "auto":
+            return read(resume)
+        newest = self.folder.newest()
+        return None if newest is None else newest[1]
+
+    def _restore(self, content: dict[str, Any]) -> None:
+        self.model.load_state_dict(content["model"])
+        self.optimisers.load(content["optimisers"])
+        self.position = Position(content["step"], content["best"])
+
+    def go(self, until: int | None = None) -> nn.Module:
+        last = min(until or self.config.steps, self.config.steps)
+        batches = self.source.batches(self.position.step)
+        began = time.perf_counter()
+        with interrupts() as interrupted:
+            while self.position.step < last and not interrupted:
+                self.step(self._next(batches), self.position.step)
+                self.position.step += 1
+                now = self.position.step
+                if now % self.config.log_every == 0 or now == last:
+                    self._report(began)
+                    began = time.perf_counter()
+                if self.config.validate_every and now % self.config.validate_every == 0:
+                    self._validate()
+                if now % self.config.save_every == 0 and now < last:
+                    self._save()
+        self._check_finite()
+        every = self.config.validate_every
+        if self.position.step == self.config.steps and every and self.config.steps % every:
+            self._validate()
+        self._save()
+        if self.position.step == self.config.steps and self.processes.is_first:
+            self._write_weights()
+        return self.model
+
+    def _next(self, batches: Iterator[TrainBatch]) -> TrainBatch:
+        """The next batch; a file that cannot be read ends the run, but not what was learned."""
+        try:
+            return next(batches)
+        except LcvError:
+            self._save()
+            raise
+
+    def _report(self, began: float) -> None:
+        self._check_finite()
+        values: dict[str, Any] = {**self.step.read()}
+        if not self.processes.is_first:
+            return
+        seconds = time.perf_counter() - began
+        done = self.position.step
+        first = self.config.log_every * ((done - 1) // self.config.log_every)
+        values["pairs_per_second"] = (done - first) * self.config.batch / seconds
+        values["lr"] = rate_at(self.config.optim, done - 1, self.config.steps)
+        if self.processes.device.type == "cuda":
+            values["memory_gib"] = torch.cuda.max_memory_allocated() / 2**30
+        values |= w_summary(self.model)
+        self.log.write("train", done, **values)
+
+    def _validate(self) -> None:
+        if not self.config.validation:
+            return
+        if self.processes.is_first:
+            results = validate(self.model, self.config, self.processes)
+            self.log.write("validation", self.position.step, **results)
+            score = results.get(self.config.best)
+            if score is not None and (self.position.best is None or score < self.position.best):
+                self.position.best = score
+                self._save("best")
+        self.processes.wait()
+
+    def _save(self, *names: str) -> None:
+        """Save what is known to be good: waits for the device and for its verdict."""
+        self._check_finite()
+        if not self.processes.is_first:
+            return
+        keep = self.config.keep_every
+        if keep and self.position.step % keep == 0:
+            names = (*names, f"step-{self.position.step}")
+        self.folder.save(self._content(), *names)
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "format": "lcv training 1",
+            "step": self.position.step,
+            "best": self.position.best,
+            "model": self.model.state_dict(),
+            "optimisers": self.optimisers.state(),
+            "config": self.config.as_dict(),
+            "random": torch.get_rng_state(),
+        }
+
+    def _check_finite(self) -> None:
+        """Stop if a step was not finite, naming the samples that made it so.
+
+        No update has been made since, so the weights are those that met the samples.
+        """
+        failed = int(self.step.failed_at)
+        if failed == NEVER:
+            return
+        guilty = self._find_guilty(failed)
+        self.position.step = failed
+        if self.processes.is_first:
+            self.folder.save(self._content())
+            self.log.write("failure", failed, samples=guilty)
+        named = (
+            ", ".join(guilty)
+            if guilty
+            else "none alone; together: " + ", ".join(self.source.names(failed))
+        )
+        raise NotFinite(
+            f"step {failed}: the loss or its gradient is not finite. Samples: {named}. The "
+            f"weights before that step are saved; leave the sample out (data.exclude) or lower the "
+            f"rate, and resume."
+        )
+
+    def _find_guilty(self, step: int) -> list[str]:
+        guilty = []
+        self.step.number.fill_(step)  # what is drawn for a step is drawn again
+        for name, batch in self.source.one_by_one(step):
+            self.optimisers.zero_grad()
+            loss, _ = self.step._forward(batch)
+            loss.backward()
+            gradients = [p.grad for p in self.optimisers.parameters if p.grad is not None]
+            fine = torch.isfinite(loss) & torch.isfinite(nn.utils.get_total_norm(gradients))
+            if not bool(fine):
+                guilty.append(name)
+        self.optimisers.zero_grad()
+        return guilty
+
+    def _write_weights(self) -> None:
+        data = self.config.data
+        card = Card(
+            data=" + ".join(f"{p.weight}×{p.dataset}" for p in data.parts)
+            or f"procedural {data.recipe}",
+            recipe=f"{self.config.steps} steps of {self.config.batch}",
+            seed=self.config.seed,
+        )
+        save_weights(self.model, self.folder.run / "weights.safetensors", card, overwrite=True)
+
+
+def make_model(config: TrainConfig) -> tuple[nn.Module, list[str]]:
+    """The network, filled if the configuration names weights, and what there is to say of them."""
+    model = build(config.model.name, config.model.inner_product, **config.model.options)
+    if config.model.weights is None:
+        return model, []
+    return model, fit(model, read_checkpoint(find(config.model.weights)))
+
+
+def freeze_batch_norm(model: nn.Module) -> None:
+    """Statistics as they are; scale and shift still learn."""
+    for module in model.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.eval()
+
+
+@torch.no_grad()
+def w_summary(model: nn.Module) -> dict[str, Any]:
+    """The finest W in four numbers and its spectrum, where it has eigenvalues and a rotation."""
+    product = getattr(model, "inner_product", None)
+    if not isinstance(product, Spectral):
+        return {}
+    summary = summarise(product.matrix().cpu(), product.rotation().cpu())
+    return {
+        "w_smallest": float(summary.eigenvalues[0]),
+        "w_largest": float(summary.eigenvalues[-1]),
+        "w_distance": summary.distance,
+        "p_angle": float(summary.angles[-1]),
+        "w_spectrum": summary.eigenvalues.tolist(),
+    }
+
+
+@contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """A list that fills when SIGTERM or Ctrl-C arrives, so that the run can save and leave."""
+    arrived: list[int] = []
+    old = {}
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(ValueError):  # not the main thread: whoever runs us handles signals
+            old[number] = signal.signal(number, lambda n, _: arrived.append(n))
+    try:
+        yield arrived
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

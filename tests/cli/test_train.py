@@ -1,0 +1,200 @@
+"""`lcv train`: help in an instant, settings by name, and runs that can be stopped and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lcv.cli import main as cli
+from lcv.cli.train import field_docs
+from lcv.recipes import load_recipe
+from lcv.train.checkpoint import Folder
+from lcv.train.config import OptimConfig
+from lcv.train.log import read_log
+
+SMALL = [
+    "--data.size=[64,64]",
+    "--data.ahead=1",
+    "--batch=2",
+    "--loss.iters=2",
+    "--log_every=1",
+    "--validate_every=0",
+    "--device=cpu",
+]
+
+
+def test_help_loads_nothing_heavy_and_is_quick():
+    code = """
+import sys
+from lcv.cli.main import main
+main(["train", "--help"])
+print("heavy:", sorted({"torch", "numpy", "rich", "av"} & set(sys.modules)))
+"""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # The processor's time, which does not depend on what else the machine does.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+    assert "heavy: []" in done.stdout
+    assert "--optim.w_lr_factor" in done.stdout
+    assert "W's rate as a multiple of the others'." in done.stdout
+    assert all(name in done.stdout for name in ("raft_kitti", "quick", "--resume", "--device"))
+
+
+def test_a_run_needs_neither_rich_nor_jsonargparse(tmp_path):
+    code = """
+import sys
+from dataclasses import replace
+import lcv.train
+from lcv.recipes import load_recipe
+config = load_recipe("quick")
+data = replace(config.data, size=(64, 64), ahead=1)
+config = replace(config, data=data, steps=1, batch=1, validate_every=0, folder=sys.argv[1])
+lcv.train.run(config, device="cpu")
+import lcv.train.files
+print(sorted({"rich", "jsonargparse"} & set(sys.modules)))
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def printed(capsys, *words: str) -> dict:
+    assert cli.main(["train", *words, "--print_config"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_configuration_is_the_recipes_but_for_what_is_changed(capsys):
+    plain = printed(capsys, "raft_sintel")
+    assert plain == json.loads(json.dumps(load_recipe("raft_sintel").as_dict()))
+    changed = printed(
+        capsys,
+        "raft_sintel",
+        "--optim.lr=1e-5",
+        "--model.name",
+        "raft-small",
+        "--data.root",
+        "/elsewhere",
+        "--data.size=[64, 128]",
+        "--model.options.form",
+        "factor",
+        "--validation.kitti",
+        "/elsewhere/KITTI",
+        "--loss.iters=null",
+    )
+    plain["optim"]["lr"] = 1e-5
+    plain["model"] |= {"name": "raft-small", "options": {"form": "factor"}}
+    plain["data"] |= {"root": "/elsewhere", "size": [64, 128]}
+    plain["validation"]["kitti"] = "/elsewhere/KITTI"
+    plain["loss"]["iters"] = None
+    assert changed == plain
+
+
+def test_what_is_printed_is_a_recipe(capsys, tmp_path):
+    first = printed(capsys, "vcn_kitti", "--batch=4")
+    (tmp_path / "mine.json").write_text(json.dumps(first))
+    assert printed(capsys, str(tmp_path / "mine.json")) == first
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["quick", "--optim.lrr", "1"], "there is no --optim.lrr, wanted --optim.lr\n"),
+        (["quick", "--lr=1"], "there is no --lr, wanted --optim.lr\n"),
+        (["quick", "--optim.zzz=1"], "wanted --optim.lr or --optim.schedule or --optim.warmup or"),
+        (["quick", "--optim.lr", "fast"], 'key "optim.lr": Expected a'),
+        (["quick", "--steps", "0"], "steps is 0, wanted at least 1"),
+        (["quick", "--precision", "fp8"], "precision is 'fp8', wanted one of bf16"),
+        (["quick", "more"], "unrecognized arguments: more"),
+        (["quik"], "there is no recipe 'quik'; did you mean quick?"),
+        (["--steps", "3"], "the first word is '--steps', wanted a recipe: "),
+        (
+            ["raft_kitti", "--data.parts", "[{dataset: kitti, augmentation: x, wieght: 3}]"],
+            "there is no data.parts[0].wieght, wanted weight",
+        ),
+        (["quick", "--validation.x", "/none"], "validation.x: there is no /none; wanted a dataset"),
+    ],
+)
+def test_a_mistake_is_one_sentence(capsys, words, message):
+    assert cli.main(["train", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("lcv: ")
+    assert error.count("\n") == 1
+
+
+def test_a_recipes_help_shows_its_own_values(capsys):
+    assert cli.main(["train", "raft_kitti", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Optimiser steps in all. (type: int, default: 50000)" in text
+
+
+def test_every_setting_has_its_sentence():
+    docs = field_docs(OptimConfig)
+    assert set(docs) == set(OptimConfig.__dataclass_fields__)
+    assert docs["lr"] == "The peak of the schedule."
+
+
+def test_a_run_shows_its_numbers_and_can_be_read_by_tensorboard(tmp_path, capsys):
+    pytest.importorskip("tensorboard", reason="the extra `train` is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    folder = tmp_path / "run"
+    words = ["train", "quick", *SMALL, "--steps=2", f"--folder={folder}", "--tensorboard=true"]
+    assert cli.main(words) == 0
+    captured = capsys.readouterr()
+    assert f"2 steps done: {folder / 'weights.safetensors'}" in captured.out
+    assert (folder / "weights.safetensors").is_file()
+    lines = [line for line in captured.err.splitlines() if line.startswith("step ")]
+    assert [line.split()[1] for line in lines] == ["1/2", "2/2"]
+    assert all(word in lines[0] for word in ("loss", "EPE", "pairs/s", "GiB"))
+    board = EventAccumulator(str(folder / "tensorboard")).Reload()
+    logged = [e["loss"] for e in read_log(folder / "log.jsonl") if e["kind"] == "train"]
+    shown = [event.value for event in board.Scalars("train/loss")]
+    assert shown == pytest.approx(logged, rel=1e-6)
+
+
+def test_a_signal_saves_and_leaves_and_resume_goes_on(tmp_path, capsys):
+    folder = tmp_path / "run"
+    words = ["train", "quick", *SMALL, "--save_every=1000000", f"--folder={folder}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lcv.cli.main", *words, "--steps=1000000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        _wait_for_a_step(process, folder / "log.jsonl")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    newest = Folder(folder).newest()
+    assert newest is not None
+    step = newest[1]["step"]
+    assert f"stopped after step {step} of 1000000 and saved" in out
+    assert "Traceback" not in err
+    assert cli.main([*words, f"--steps={step + 1}"]) == 2
+    assert "holds a run already; resume it (--resume auto)" in capsys.readouterr().err
+    assert cli.main([*words, f"--steps={step + 1}", "--resume=auto"]) == 0
+    steps = [e["step"] for e in read_log(folder / "log.jsonl") if e["kind"] == "train"]
+    assert steps == list(range(1, step + 2))
+
+
+def _wait_for_a_step(process: subprocess.Popen[str], log: Path) -> None:
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit and process.poll() is None:
+        if log.exists() and '"train"' in log.read_text(encoding="utf-8"):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"no step was taken: {process.poll()}")

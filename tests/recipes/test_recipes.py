@@ -1,0 +1,230 @@
+"""Recipes: all of them load, name only what there is, and hold the authors' numbers."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lcv.data.augment import AUGMENTATIONS
+from lcv.data.synthetic.recipe import RECIPES
+from lcv.errors import ArgumentError, FileError
+from lcv.models.build import build
+from lcv.recipes import config_from, load_recipe, recipe_names
+from lcv.train import PartConfig, TrainConfig
+from lcv.train.files import DATASETS
+from lcv.train.optim import rate_at
+
+DATA = ("chairs", "things", "sintel", "kitti")
+
+
+def test_the_stages_of_both_networks_are_there():
+    stages = {f"{net}_{data}" for net in ("raft", "vcn") for data in DATA}
+    assert stages | {"lcv_finetune", "procedural", "quick"} <= set(recipe_names())
+    assert "stored" not in recipe_names()
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_names_only_what_there_is(name):
+    config = load_recipe(name)
+    with torch.device("meta"):
+        build(config.model.name, config.model.inner_product, **config.model.options)
+    assert config.data.recipe in RECIPES
+    for part in config.data.parts:
+        assert part.augmentation in AUGMENTATIONS
+        assert set(part.options) <= set(inspect.signature(DATASETS[part.dataset]).parameters)
+    assert (config.data.source == "files") == bool(config.data.parts)
+    assert config.best.partition("/")[0] in config.validation
+    assert config.folder == f"runs/{name}"
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_says_command_hardware_and_result(name):
+    module = __import__(f"lcv.recipes.{name}", fromlist=["recipe"])
+    for word in ("Command", f"train {name}", "Hardware", "Result"):
+        assert word in module.__doc__
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_configuration_comes_back_from_json(name):
+    config = load_recipe(name)
+    assert config_from(json.loads(json.dumps(config.as_dict()))) == config
+
+
+# RAFT's train_standard.sh: steps, batch, crop, rate, decay, gamma, and whether norms are frozen.
+RAFT = {
+    "raft_chairs": (100_000, 10, (368, 496), 4e-4, 1e-4, 0.8, False),
+    "raft_things": (100_000, 6, (400, 720), 1.25e-4, 1e-4, 0.8, True),
+    "raft_sintel": (100_000, 6, (368, 768), 1.25e-4, 1e-5, 0.85, True),
+    "raft_kitti": (50_000, 6, (288, 960), 1e-4, 1e-5, 0.85, True),
+}
+
+
+@pytest.mark.parametrize("name", RAFT)
+def test_rafts_stages_have_the_authors_numbers(name):
+    config = load_recipe(name)
+    found = (
+        config.steps,
+        config.batch,
+        config.data.size,
+        config.optim.lr,
+        config.optim.weight_decay,
+        config.loss.gamma,
+        config.model.freeze_batch_norm,
+    )
+    assert found == RAFT[name]
+    assert (config.loss.name, config.loss.iters, config.optim.clip) == ("sequence", 12, 1.0)
+    assert (config.optim.eps, config.seed, config.validate_every) == (1e-8, 1234, 5000)
+    assert config.model.inner_product == "euclidean"
+    # A rise of 5 % from a 25th of the rate, then down to nearly nothing.
+    rates = [rate_at(config.optim, s, config.steps) for s in range(0, config.steps, 100)]
+    assert rates.index(max(rates)) * 100 == 0.05 * config.steps
+    assert rates[0] == pytest.approx(config.optim.lr / 25)
+    assert rate_at(config.optim, config.steps, config.steps) < 2e-9
+
+
+def test_each_stage_begins_where_the_one_before_ended():
+    for before, after in (
+        ("raft_chairs", "raft_things"),
+        ("raft_things", "raft_sintel"),
+        ("raft_sintel", "raft_kitti"),
+        ("vcn_chairs", "vcn_things"),
+        ("vcn_things", "vcn_sintel"),
+        ("vcn_things", "vcn_kitti"),
+    ):
+        ended = f"{load_recipe(before).folder}/weights.safetensors"
+        assert load_recipe(after).model.weights == ended
+
+
+def test_rafts_mixture_has_the_published_shares():
+    # Pairs of complete copies: a pass of Sintel, KITTI 2015, HD1K, a pass of Things.
+    one_pass = {"sintel": 1041, "kitti": 200, "hd1k": 1047, "things": 40_302}
+    counts: dict[str, int] = {}
+    for part in load_recipe("raft_sintel").data.parts:
+        passes = len(part.options.get("passes", ["clean"]))
+        counts[part.dataset] = part.weight * passes * one_pass[part.dataset]
+    total = sum(counts.values())
+    assert total == 293_737
+    shares = {name: round(100 * count / total, 1) for name, count in counts.items()}
+    assert shares == {"sintel": 70.9, "kitti": 13.6, "hd1k": 1.8, "things": 13.7}
+
+
+# VCN's main.py: steps, batch, crop, and the rate at some steps of the authors' counter.
+VCN = {
+    "vcn_chairs": (140_000, 8, (320, 448), {0: 1, 69_999: 1, 70_000: 2, 130_000: 4}),
+    "vcn_things": (80_000, 8, (320, 448), {0: 4, 49_999: 4, 50_000: 8, 79_999: 8}),
+    "vcn_sintel": (70_000, 16, (320, 576), {29_999: 1, 30_000: 2, 40_000: 4, 69_999: 16}),
+    "vcn_kitti": (70_000, 16, (256, 768), {29_999: 1, 30_000: 2, 50_000: 8, 60_000: 16}),
+}
+SEARCH = {"vcn_chairs": (4, 1), "vcn_things": (4, 1), "vcn_sintel": (7, 1.4), "vcn_kitti": (8, 2)}
+
+
+@pytest.mark.parametrize("name", VCN)
+def test_vcns_stages_have_the_authors_numbers(name):
+    config = load_recipe(name)
+    steps, batch, crop, divisors = VCN[name]
+    assert (config.steps, config.batch, config.data.size) == (steps, batch, crop)
+    for step, divisor in divisors.items():
+        assert rate_at(config.optim, step, steps) == pytest.approx(1e-3 / divisor)
+    assert (config.loss.name, config.loss.iters) == ("multiscale", None)
+    assert (config.optim.weight_decay, config.model.freeze_batch_norm) == (0.0, False)
+    coarsest, fac = SEARCH[name]
+    assert config.model.options == {"md": [coarsest, 4, 4, 4, 4], "fac": fac, "heads": True}
+
+
+def test_vcns_mixtures_have_the_authors_weights():
+    def weights(name):
+        parts = load_recipe(name).data.parts
+        return [(part.dataset, part.options.get("year", 2015), part.weight) for part in parts]
+
+    assert weights("vcn_kitti") == [("kitti", 2015, 50), ("kitti", 2012, 50)]
+    assert {(name, weight) for name, _, weight in weights("vcn_sintel")} == {
+        ("kitti", 200),
+        ("hd1k", 40),
+        ("sintel", 150),
+        ("chairs", 2),
+        ("things", 1),
+    }
+
+
+def test_fine_tuning_differs_from_its_stage_by_w_alone():
+    stage, tuned = load_recipe("raft_kitti"), load_recipe("lcv_finetune")
+    assert tuned.model.inner_product == "elliptical"
+    assert tuned.model.weights == "raft-sintel"
+    assert (tuned.optim.w_lr_factor, tuned.optim.w_weight_decay) == (1.0, 0.0)
+    assert replace(tuned, model=stage.model, folder=stage.folder) == stage
+
+
+def test_a_recipe_of_ones_own(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from dataclasses import replace\n"
+        "from lcv.recipes import load_recipe\n"
+        "def recipe():\n"
+        "    return replace(load_recipe('quick'), batch=3)\n"
+    )
+    assert load_recipe(path) == replace(load_recipe("quick"), batch=3)
+    path.write_text("recipes = 1\n")
+    with pytest.raises(ArgumentError, match="mine.py: has no function recipe"):
+        load_recipe(path)
+    path.write_text("def recipe():\n    return {}\n")
+    with pytest.raises(ArgumentError, match="recipe.. returned dict, wanted lcv.train.TrainConfig"):
+        load_recipe(path)
+    with pytest.raises(FileError, match="other.py: there is no such recipe"):
+        load_recipe(tmp_path / "other.py")
+
+
+def test_a_runs_configuration_is_a_recipe(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(load_recipe("raft_sintel").as_dict()))
+    assert load_recipe(path) == load_recipe("raft_sintel")
+    path.write_text("{")
+    with pytest.raises(FileError, match="config.json: not JSON"):
+        load_recipe(path)
+    with pytest.raises(FileError, match="there is no such configuration"):
+        load_recipe(tmp_path / "none.json")
+
+
+def test_an_unknown_recipe_names_the_known_ones():
+    with pytest.raises(ArgumentError, match="no recipe 'raft_kiti'; did you mean raft_kitti"):
+        load_recipe("raft_kiti")
+    with pytest.raises(ArgumentError, match="There are .*lcv_finetune, procedural, quick, raft_ch"):
+        load_recipe("zzz")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"optim": {"lrr": 1.0}}, "there is no optim.lrr, wanted lr"),
+        ({"zzz": 1}, "there is no zzz, wanted one of model, data"),
+        ({"steps": "many"}, "steps is 'many', wanted int"),
+        ({"steps": True}, "steps is True, wanted int"),
+        ({"data": {"size": [1, 2, 3]}}, r"data.size is \[1, 2, 3\], wanted 2 values"),
+        ({"data": {"size": [1, "2"]}}, r"data.size\[1\] is '2', wanted int"),
+        ({"data": {"parts": [{"dataset": "x"}]}}, r"data.parts\[0\] has no augmentation"),
+        ({"data": {"parts": {}}}, "data.parts is {}, wanted tuple"),
+        ({"model": 3}, "model is int, wanted names and values"),
+        ({"validation": {"x": 3}}, "validation.x is 3, wanted str"),
+        ({"loss": {"iters": 1.5}}, "loss.iters is 1.5, wanted int"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_by_name(values, message):
+    with pytest.raises(ArgumentError, match=message):
+        config_from(values)
+
+
+def test_what_a_configuration_leaves_out_has_its_default():
+    values = {"steps": 7, "optim": {"lr": 1}, "data": {"parts": [{**PART, "weight": 2}]}}
+    config = config_from(values)
+    assert config.steps == 7
+    assert isinstance(config.optim.lr, float)
+    assert config.data.parts == (PartConfig("sintel", "raft-sintel", 2),)
+    assert replace(config, steps=10_000, optim=TrainConfig().optim, data=TrainConfig().data) == (
+        TrainConfig()
+    )
+
+
+PART = {"dataset": "sintel", "augmentation": "raft-sintel"}

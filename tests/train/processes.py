@@ -1,0 +1,40 @@
+"""A training run as a process of its own, for tests that kill it or start it twice.
+
+    python processes.py CONFIG.json [--mark FILE]
+
+--mark: while a checkpoint is being flushed to the disk, FILE exists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from lcv.recipes.stored import config_from
+from lcv.train import run
+
+
+def slow_and_marked(mark: Path) -> None:
+    """Make every flush last a moment, and tell when it does."""
+    flush = os.fsync
+
+    def fsync(handle: int) -> None:
+        mark.touch()
+        time.sleep(0.15)
+        flush(handle)
+        mark.unlink(missing_ok=True)
+
+    os.fsync = fsync
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    if "--mark" in sys.argv:
+        slow_and_marked(Path(sys.argv[sys.argv.index("--mark") + 1]))
+    config = config_from(json.loads(Path(sys.argv[1]).read_text()))
+    run(config, resume="auto", device="cpu")

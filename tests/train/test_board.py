@@ -1,0 +1,53 @@
+"""TensorBoard's listener: curves and histograms, or a sentence where it is not installed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from lcv.errors import ArgumentError
+from lcv.train.board import Board
+
+
+def test_numbers_become_curves_and_lists_histograms(tmp_path):
+    pytest.importorskip("tensorboard", reason="the extra `train` is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = Board(tmp_path)
+    board({"kind": "note", "step": 0, "text": "W joins at I"})
+    board({"kind": "train", "step": 5, "loss": 2.0, "w_spectrum": [0.5, 1.0, 1.5]})
+    board({"kind": "validation", "step": 5, "sintel/epe": 3.0})
+    board({"kind": "failure", "step": 6, "samples": ["a", "b"]})
+    board.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [(e.step, e.value) for e in events.Scalars("train/loss")] == [(5, 2.0)]
+    assert [(e.step, e.value) for e in events.Scalars("validation/sintel/epe")] == [(5, 3.0)]
+    (histogram,) = events.Histograms("train/w_spectrum")
+    spread = histogram.histogram_value
+    assert (spread.num, spread.min, spread.max, spread.sum) == (3, 0.5, 1.5, 3.0)
+    assert "note/text/text_summary" in events.Tags()["tensors"]
+    assert "failure/samples/text_summary" in events.Tags()["tensors"]
+
+
+def test_a_resumed_run_hides_what_came_after_its_checkpoint(tmp_path):
+    pytest.importorskip("tensorboard", reason="the extra `train` is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for steps, value in (((1, 2, 3), 1.0), ((2, 3), 2.0)):
+        board = Board(tmp_path)
+        for step in steps:
+            board({"kind": "train", "step": step, "loss": value})
+        board.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [(e.step, e.value) for e in events.Scalars("train/loss")] == [
+        (1, 1.0),
+        (2, 2.0),
+        (3, 2.0),
+    ]
+
+
+def test_without_tensorboard_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ArgumentError, match=r"pip install 'lcv-flow\[train\]'"):
+        Board(tmp_path)

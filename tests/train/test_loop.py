@@ -1,0 +1,231 @@
+"""A run: the same weights whether in one go or resumed, at any split; failures named."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lcv.errors import ArgumentError, FileError
+from lcv.inner_product import InnerProduct
+from lcv.train import LossConfig, ModelConfig, OptimConfig, run
+from lcv.train.batches import Procedural
+from lcv.train.checkpoint import read
+from lcv.train.log import read_log
+from lcv.train.loop import NotFinite
+
+
+def same(one, other):
+    first, second = one.state_dict(), other.state_dict()
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one_to_the_bit(tiny, tmp_path):
+    whole = run(tiny(), device="cpu")
+    config = tiny(folder=str(tmp_path / "parts"))
+    for until in (1, 3, 4):
+        run(config, resume="auto", device="cpu", until=until)
+    assert same(run(config, resume="auto", device="cpu"), whole)
+    # A finished run is left as it is.
+    assert same(run(config, resume="auto", device="cpu"), whole)
+    steps = [e["step"] for e in read_log(tmp_path / "parts" / "log.jsonl") if e["kind"] == "train"]
+    assert steps == sorted(set(steps))
+
+
+def test_resume_from_a_named_checkpoint(tiny, tmp_path):
+    whole = run(tiny(keep_every=2), device="cpu")
+    kept = tmp_path / "run" / "checkpoints" / "step-2.pt"
+    assert read(kept)["step"] == 2
+    other = replace(tiny(), folder=str(tmp_path / "other"))
+    assert same(run(other, resume=str(kept), device="cpu"), whole)
+
+
+@pytest.mark.parametrize("kind", ["elliptical", "riemannian", "euclidean"])
+def test_other_kinds_of_w_resume_too(tiny, tmp_path, kind):
+    config = tiny(model=ModelConfig("raft-small", kind), steps=4)
+    whole = run(config, device="cpu")
+    parts = replace(config, folder=str(tmp_path / "parts"))
+    run(parts, device="cpu", until=3)
+    assert same(run(parts, resume="auto", device="cpu"), whole)
+
+
+def test_parts_of_a_batch_add_up_to_the_batch(tiny, tmp_path):
+    config = tiny(precision="float64", steps=3, batch=4)
+    whole = run(config, device="cpu")
+    parts = run(replace(config, accumulate=2, folder=str(tmp_path / "parts")), device="cpu")
+    for name, value in whole.state_dict().items():
+        torch.testing.assert_close(parts.state_dict()[name], value, atol=1e-9, rtol=1e-9)
+
+
+def test_batches_do_not_depend_on_how_many_are_made_ahead(tiny, tmp_path):
+    config = tiny(steps=3)
+    whole = run(config, device="cpu")
+    data = replace(config.data, ahead=3)
+    other = run(replace(config, data=data, folder=str(tmp_path / "other")), device="cpu")
+    assert same(whole, other)
+
+
+def test_what_is_left_behind(tiny, tmp_path):
+    run(tiny(steps=2), device="cpu")
+    folder = tmp_path / "run"
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "checkpoints",
+        "config.json",
+        "log.jsonl",
+        "weights.json",
+        "weights.safetensors",
+    ]
+    assert json.loads((folder / "config.json").read_text())["model"]["name"] == "raft-small"
+    assert sorted(p.name for p in (folder / "checkpoints").iterdir()) == ["last.pt"]
+    entry = read_log(folder / "log.jsonl")[0]
+    assert {"loss", "epe", "pairs_per_second", "lr", "w_distance", "p_angle"} <= set(entry)
+
+
+def test_a_folder_with_a_run_is_not_begun_anew_unasked(tiny):
+    run(tiny(steps=1), device="cpu")
+    with pytest.raises(ArgumentError, match="holds a run already; resume it"):
+        run(tiny(steps=1), device="cpu")
+
+
+def test_w_waits_until_its_step_and_can_be_trained_alone(tiny, tmp_path):
+    waiting = run(tiny(steps=2, optim=OptimConfig(lr=1e-3, w_from_step=5)), device="cpu")
+    W = waiting.inner_product.matrix()
+    assert torch.equal(W, torch.eye(len(W)))
+
+    config = tiny(steps=2, optim=OptimConfig(lr=1e-3, w_alone=True), folder=str(tmp_path / "alone"))
+    torch.manual_seed(config.seed)
+    from lcv.train.loop import make_model
+
+    start = make_model(config)[0].state_dict()
+    alone = run(config, device="cpu").state_dict()
+    moved = {name for name in start if not torch.equal(start[name], alone[name])}
+    assert moved == {"inner_product.t", "inner_product.S_upper"}
+    with pytest.raises(ArgumentError, match="w_alone: the model's inner product has no parameters"):
+        run(
+            tiny(
+                model=ModelConfig("raft-small", "euclidean"),
+                optim=OptimConfig(w_alone=True),
+                folder=str(tmp_path / "none"),
+            ),
+            device="cpu",
+        )
+
+
+def test_p_stays_a_rotation(tiny):
+    model = run(tiny(optim=OptimConfig(lr=5e-3, w_lr_factor=10.0)), device="cpu")
+    P = model.inner_product.rotation()
+    torch.testing.assert_close(P.mT @ P, torch.eye(len(P)), atol=1e-5, rtol=0)
+    assert (model.inner_product.eigenvalues() > 0).all()
+    assert (model.inner_product.matrix() - torch.eye(len(P))).abs().max() > 1e-3
+
+
+class Poisoned(Procedural):
+    """One sample of the run has a hole of NaN in its second frame."""
+
+    index = 5
+
+    def _make(self, indices):
+        batch = super()._make(indices)
+        for position, index in enumerate(indices):
+            if index == self.index:
+                batch.image2[position, 1, 3, 4] = torch.nan
+        return batch
+
+
+def test_a_sample_with_nan_is_named_and_can_be_left_out(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("lcv.train.batches.Procedural", Poisoned)
+    config = tiny(steps=6, log_every=100, save_every=100)
+    with pytest.raises(NotFinite, match=r"step 2: .* Samples: procedural:quick:0:5\. The weights"):
+        run(config, device="cpu")
+    # What is saved are the weights before that step.
+    saved = read(tmp_path / "run" / "checkpoints" / "last.pt")
+    assert saved["step"] == 2
+    assert all(torch.isfinite(v).all() for v in saved["model"].values())
+    failure = read_log(tmp_path / "run" / "log.jsonl")[-1]
+    assert failure == {"kind": "failure", "step": 2, "samples": ["procedural:quick:0:5"]}
+
+    data = replace(config.data, exclude=("procedural:quick:0:5",))
+    model = run(replace(config, data=data), resume="auto", device="cpu")
+    assert all(torch.isfinite(v).all() for v in model.state_dict().values())
+    assert read(tmp_path / "run" / "checkpoints" / "last.pt")["step"] == 6
+
+
+def test_a_disk_that_is_full_leaves_the_last_checkpoint_intact(tiny, tmp_path, monkeypatch):
+    config = tiny()
+    run(config, device="cpu", until=2)
+    before = (tmp_path / "run" / "checkpoints" / "last.pt").read_bytes()
+
+    def full(content, file):
+        file.write(b"x" * 1000)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "save", full)
+        with pytest.raises(FileError, match=r"last\.pt: saving failed .* before it is intact"):
+            run(config, resume="auto", device="cpu")
+    assert (tmp_path / "run" / "checkpoints" / "last.pt").read_bytes() == before
+    assert same(
+        run(config, resume="auto", device="cpu"),
+        run(tiny(folder=str(tmp_path / "w")), device="cpu"),
+    )
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tiny, tmp_path):
+    config = tiny()
+    run(config, device="cpu", until=5)
+    last = tmp_path / "run" / "checkpoints" / "last.pt"
+    last.write_bytes(last.read_bytes()[:-100])
+    whole = run(tiny(folder=str(tmp_path / "whole")), device="cpu")
+    assert same(run(config, resume="auto", device="cpu"), whole)
+
+
+def test_validation_chooses_the_best(tiny, tmp_path):
+    config = tiny(steps=4, validate_every=2, validation={"procedural": "procedural"})
+    run(config, device="cpu")
+    entries = [e for e in read_log(tmp_path / "run" / "log.jsonl") if e["kind"] == "validation"]
+    assert [e["step"] for e in entries] == [2, 4]
+    assert {"procedural/epe", "procedural/px1", "procedural/fl"} <= set(entries[0])
+    best = min(e["procedural/epe"] for e in entries)
+    assert math.isclose(read(tmp_path / "run" / "checkpoints" / "best.pt")["best"], best)
+
+
+def test_frozen_norms_keep_their_statistics(tiny):
+    model = ModelConfig("raft-large", freeze_batch_norm=True)
+    trained = run(
+        tiny(model=model, steps=1, validate_every=1, validation={"p": "procedural"}), device="cpu"
+    )
+    assert torch.equal(trained.cnet.norm1.running_mean, torch.zeros(64))
+    assert not trained.cnet.norm1.training
+    assert trained.cnet.training
+
+
+def test_vcn_trains_by_the_same_path(tiny):
+    from lcv.train import DataConfig
+
+    config = tiny(
+        model=ModelConfig("vcn-small", options={"heads": True}),
+        data=DataConfig(recipe="quick", size=(128, 128), ahead=1),
+        loss=LossConfig("multiscale", iters=None),
+        steps=2,
+    )
+    model = run(config, device="cpu")
+    assert all(isinstance(p, InnerProduct) for p in model.inner_products.values())
+    assert all(torch.isfinite(v).all() for v in model.state_dict().values())
+
+
+def test_what_cannot_be_configured_is_said(tiny):
+    with pytest.raises(
+        ArgumentError, match=r"optim\.schedule is 'cosine', wanted one of one_cycle"
+    ):
+        tiny(optim=OptimConfig(schedule="cosine"))
+    with pytest.raises(ArgumentError, match="steps is 0, wanted at least 1"):
+        tiny(steps=0)
+    with pytest.raises(ArgumentError, match="accumulate is 3, which does not divide"):
+        run(tiny(accumulate=3), device="cpu")
+    with pytest.raises(ArgumentError, match=r"data\.recipe is 'fast', wanted one of training"):
+        run(
+            tiny(data=replace(tiny().data, recipe="fast"), folder=tiny().folder + "2"), device="cpu"
+        )
