@@ -306,10 +306,11 @@ def test_a_halved_model_runs_and_keeps_its_costs_in_float32(dtype, pair):
 
 
 @torch.no_grad()
-def test_the_whole_model_compiles_at_more_than_one_size():
+def test_the_whole_model_compiles_at_a_second_size():
+    """There the compiler goes over to symbolic sizes, in the padding too."""
     torch._dynamo.reset()
     model = network("small")
     compiled = torch.compile(model, backend="aot_eager")
-    for size in [(75, 99), (83, 107), (91, 121)]:
+    for size in [(59, 61), (65, 67)]:
         images = painted_pair(*size)[:2]
         torch.testing.assert_close(compiled(*images, iters=1).flow, model(*images, iters=1).flow)

@@ -211,9 +211,9 @@ def test_no_tensor_of_an_input_stays_behind(small):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pad": "sintel"}, "VCN takes no pad .*resizes to multiples of 64"),
-        ({"iters": 12}, "VCN takes no iters .*fixed number of levels"),
-        ({"flow_init": torch.zeros(1)}, "VCN takes no flow_init .*coarsest level"),
+        ({"pad": "sintel"}, "VCN takes no `pad`: .*resizes to multiples of 64"),
+        ({"iters": 12}, "VCN takes no `iters`: .*fixed number of levels"),
+        ({"flow_init": torch.zeros(1)}, "VCN takes no `flow_init`: .*coarsest level"),
     ],
 )
 def test_options_of_other_networks_are_refused(small, options, message):
