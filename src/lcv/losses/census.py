@@ -25,8 +25,10 @@ def soft_ternary(image: Tensor) -> Tensor:
     Facts: within 3 pixels of the border some neighbours are those zeros; elsewhere adding a
     constant to the image changes nothing. One grey level of difference gives |t| = 0.743.
     """
-    # A weighted sum and no matrix product: autocast would round that to eight bits.
-    grey = (image * image.new_tensor(GREY)[:, None, None]).sum(1, keepdim=True)
+    # Scaled channel by channel: autocast would round a matrix product to eight bits, and a tensor
+    # of the three weights would have to be copied to the device.
+    red, green, blue = (image[:, i : i + 1] * weight for i, weight in enumerate(GREY))
+    grey = red + green + blue
     patches = F.unfold(grey, 2 * RADIUS + 1, padding=RADIUS)  # (b, 49, h·w)
     d = patches.view(len(grey), -1, *grey.shape[2:]) - grey
     return d / (0.81 + d.square()).sqrt()
