@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from lcv.errors import ArgumentError
 
@@ -67,7 +68,12 @@ def join(device: str | None = None) -> Processes:
     if cuda:
         torch.cuda.set_device(own)
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if cuda else "gloo")
+        store, rank, world = next(rendezvous("env://"))
+        # After a restart the store still holds the addresses of the processes before it.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(f"attempt {attempt}", store)
+        backend = "nccl" if cuda else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world)
     return Processes(dist.get_rank(), dist.get_world_size(), own)
 
 
