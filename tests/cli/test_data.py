@@ -77,7 +77,7 @@ def test_make_writes_what_check_finds_fine(tmp_path, capsys):
     assert data.run(["check", str(out)]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"procedural pairs in {out}\n  training/clean: 4 pairs (no known total)")
-    with pytest.raises(FileError, match=r"recipe\.json: exists already"):
+    with pytest.raises(FileError, match=r"frame_0001\.png: exists already"):
         data.run(words)
     before = (out / "training/flow/scene_000000/frame_0001.flo").read_bytes()
     assert data.run([*words, "--overwrite"]) == 0

@@ -116,9 +116,8 @@ def _full(home: Path, split: str, pass_name: str, camera: str, direction: str) -
                 for path in files_in(sequence / f"into_{direction}" / camera, _FLOW_SUFFIXES)
                 if (match := _FLOW.match(path.stem))
             }
-            there = {int(p.stem) for p in files_in(images, frozenset((".png", ".webp")))} | set(
-                found
-            )
+            pictures = files_in(images, frozenset((".png", ".webp")))
+            there = {int(p.stem) for p in pictures if p.stem.isdigit()} | set(found)
             suffix = next((p.suffix for p in found.values()), ".pfm")
             reverse = sequence / f"into_{_opposite(direction)}" / camera
             word = _opposite(direction).capitalize()
@@ -150,6 +149,8 @@ def _subset(home: Path, split: str, pass_name: str, camera: str, direction: str)
     back = {p.stem for p in files_in(reverse, _FLOW_SUFFIXES)}
     records = []
     for path in files_in(flows, _FLOW_SUFFIXES):
+        if not path.stem.isdigit():
+            continue
         second = f"{int(path.stem) + step:07d}"
         if second not in there:
             continue

@@ -60,8 +60,28 @@ def test_refusals(tmp_path, bank):
     write_dataset(tmp_path, QUICK, 5, 1, SIZE, textures=bank)
     before = (tmp_path / "recipe.json").read_bytes()
     with pytest.raises(FileError, match="exists already"):
-        write_dataset(tmp_path, QUICK, 6, 1, SIZE, textures=bank)
+        write_dataset(tmp_path, QUICK, 5, 1, SIZE, textures=bank)
     assert (tmp_path / "recipe.json").read_bytes() == before
-    write_dataset(tmp_path, QUICK, 6, 1, SIZE, textures=bank, overwrite=True)
+    write_dataset(tmp_path, QUICK, 5, 1, SIZE, textures=bank, overwrite=True)
     with pytest.raises(ArgumentError, match="count is 0"):
         write_dataset(tmp_path, QUICK, 5, 0, SIZE, textures=bank)
+
+
+def test_parts_fit_together_and_scenes_of_another_kind_are_not_mixed_in(tmp_path):
+    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3)
+    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3, first=1)
+    assert len(list((tmp_path / "training" / "clean").iterdir())) == 2
+    for seed, frames, word in ((5, 3, "seed"), (0, 2, "frames")):
+        with pytest.raises(FileError, match=f"made with another {word}; .* Choose another folder"):
+            write_dataset(tmp_path, QUICK, seed, 1, (48, 64), frames=frames, overwrite=True)
+
+
+def test_what_cannot_be_written_to_is_said_before_anything_is_made(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FileError, match="cannot be used as a folder to write to"):
+        write_dataset(tmp_path / "file", QUICK, 0, 1, (48, 64))
+    with pytest.raises(ArgumentError, match="device 'nowhere' cannot be used here"):
+        write_dataset(tmp_path / "new", QUICK, 0, 1, (48, 64), device="nowhere")
+    with pytest.raises(ArgumentError, match="first of 0 or more"):
+        write_dataset(tmp_path / "new", QUICK, 0, 1, (48, 64), first=-3)
+    assert not (tmp_path / "new").exists()

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from lcv.data.synthetic.recipe import Recipe
 from lcv.data.synthetic.sequence import generate_sequence
-from lcv.errors import ArgumentError
-from lcv.files import check_output, whole_file
+from lcv.errors import ArgumentError, FileError
+from lcv.files import whole_file
 
 
 def write_dataset(
@@ -39,16 +39,34 @@ def write_dataset(
 ) -> None:
     """Write the sequences first … first + count − 1 of this recipe and seed.
 
-    A file that is there already is an error unless `overwrite`. The scene of index 7 is
-    "scene_000007", so parts written separately fit together.
+    The scene of index 7 is "scene_000007", so parts of one recipe, seed, size and number of frames
+    that are written separately fit together; a folder with scenes of another is refused, since
+    frames and truth of both would get mixed. A file that is there already is an error unless
+    `overwrite`.
     """
-    if count < 1 or batch < 1:
+    if count < 1 or batch < 1 or first < 0:
         raise ArgumentError(
-            f"write_dataset: count is {count} and batch is {batch}, wanted 1 or more"
+            f"write_dataset: count is {count}, batch {batch} and first {first}; wanted count and "
+            f"batch of 1 or more, first of 0 or more"
         )
+    if not str(folder):
+        raise ArgumentError("write_dataset: the folder has no name; say where to write")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ArgumentError(
+            f"write_dataset: device {device!r} cannot be used here: {reason}"
+        ) from None
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    check_output(folder / "recipe.json", overwrite)
+    about = {
+        "recipe": asdict(recipe),
+        "seed": seed,
+        "size": list(size),
+        "frames": frames,
+        "textures": "procedural" if textures is None else "own",
+    }
+    _claim(folder, about)
     plain = recipe.without_effects()
     passes = {"clean": plain} if recipe == plain else {"clean": plain, "final": recipe}
     for start in range(first, first + count, batch):
@@ -59,17 +77,29 @@ def write_dataset(
             )
             _write_images(folder, name, indices, made.images, overwrite)
         _write_truth(folder, indices, made.flow, made.occluded, overwrite)
-    about = {
-        "recipe": asdict(recipe),
-        "seed": seed,
-        "first": first,
-        "count": count,
-        "size": list(size),
-        "frames": frames,
-        "textures": "procedural" if textures is None else "own",
-    }
-    with whole_file(folder / "recipe.json", overwrite) as temporary:
-        temporary.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+
+def _claim(folder: Path, about: dict[str, object]) -> None:
+    """Make the folder ours: recipe.json is written before any scene, and must agree if it is there."""
+    path = folder / "recipe.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise FileError(f"{folder}: cannot be used as a folder to write to: {error}") from None
+    if said is None:
+        with whole_file(path) as temporary:
+            temporary.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        return
+    wanted = json.loads(json.dumps(about))
+    differing = [
+        key for key in wanted if not isinstance(said, dict) or said.get(key) != wanted[key]
+    ]
+    if differing:
+        raise FileError(
+            f"{path}: the scenes here were made with another {', '.join(differing)}; writing into "
+            f"them would mix frames and truth of both. Choose another folder."
+        )
 
 
 def _scene_folder(folder: Path, kind: str, index: int) -> Path:
