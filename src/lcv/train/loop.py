@@ -124,6 +124,8 @@ class _Run:
         self._save()
         if self.position.step == self.config.steps and self.processes.is_first:
             self._write_weights()
+        # Leave together: a process that tears its group down while another still writes can abort.
+        self.processes.wait()
         return self.model
 
     def _next(self, batches: Iterator[TrainBatch]) -> TrainBatch:
