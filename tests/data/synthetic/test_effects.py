@@ -10,7 +10,7 @@ import torch
 from scipy.fft import dctn
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.effects import add_fog, add_noise, blur_along, compress, light
+from lcv.data.synthetic.effects import add_fog, add_noise, blur_along, compress, light, sharpen
 from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.sequence import generate
 
@@ -21,6 +21,7 @@ EFFECTS = {
     "motion_blur": {"motion_blur": 1.0},
     "illumination": {"illumination": 1.0},
     "illumination_change": {"illumination_change": 1.0},
+    "sharpen": {"sharpen": 1.0},
     "noise": {"noise": 1.0},
     "jpeg": {"jpeg": 1.0},
 }
@@ -172,3 +173,19 @@ def test_compression_is_continuous():
     change = compress(recipe, draws, [frame])[0] - compress(recipe, draws, [nudged])[0]
     # Rounding would jump by a step, several grey levels; each of the two pulls at most doubles.
     assert change.abs().max() < 0.1
+
+
+def test_sharpening_adds_what_a_blur_takes_away_and_no_more():
+    recipe = replace(PLAIN, sharpen=1.0, sharpen_amount=(2.0, 2.0))
+    x = torch.arange(96)
+    for period in (4, 8, 32):
+        wave = 128 + 20 * torch.sin(2 * torch.pi * x / period).expand(6, 3, 64, 96)
+        # The binomial's response to a wave of this period, cos⁴ of half its phase step.
+        passed = np.cos(np.pi / period) ** 4
+        found = sharpen(recipe, Draws(0, range(6)), [wave])[0] - 128
+        inner = (..., slice(4, -4))
+        assert torch.allclose(
+            found[inner], ((wave - 128) * (1 + 2 * (1 - passed)))[inner], atol=1e-3
+        )
+    flat = torch.full((6, 3, 64, 96), 77.0)
+    assert torch.allclose(sharpen(recipe, Draws(0, range(6)), [flat])[0], flat, atol=1e-4)

@@ -1,4 +1,4 @@
-"""What happens to light between scene and file: fog, blur, illumination, noise, compression.
+"""What happens to light between scene and file: fog, blur, sharpening, light, noise, compression.
 
 Each effect takes the frames of n scenes, each (n, 3, h, w) in 0 … 255, and returns them changed; a
 scene that an effect does not befall passes through it unchanged. None moves anything, so flow and
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
@@ -33,6 +34,8 @@ def apply_effects(
         frames = add_fog(recipe, draws, frames)
     if recipe.motion_blur > 0:
         frames = blur_along(recipe, draws, frames, paths)
+    if recipe.sharpen > 0:
+        frames = sharpen(recipe, draws, frames)
     if recipe.illumination > 0 or recipe.illumination_change > 0:
         frames = light(recipe, draws, frames)
     if recipe.noise > 0:
@@ -89,6 +92,23 @@ def blur_along(
             result = total / BLUR_TAPS
         # Sampling at rest is the identity only up to rounding; a scene without blur is untouched.
         out.append(torch.lerp(frame, result, blurred))
+    return out
+
+
+def sharpen(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]:
+    """frame + amount·(frame − blurred), as cameras do; the blur is binomial, [1 4 6 4 1]/16 twice.
+
+    Rendered frames are softer than photographs. A filter that is the same everywhere moves
+    nothing, and its halos at outlines are those of cameras.
+    """
+    sharp = draws.happens("sharpen", (1, 1, 1), recipe.sharpen).float()
+    amount = draws.uniform("sharpen amount", (1, 1, 1), *recipe.sharpen_amount) * sharp
+    out = []
+    for frame in frames:
+        padded = F.pad(frame, (2, 2, 2, 2), mode="replicate")
+        rows = _binomial(padded[..., k : k + frame.shape[-1]] for k in range(5))
+        blurred = _binomial(rows[..., k : k + frame.shape[-2], :] for k in range(5))
+        out.append(torch.addcmul(frame, frame - blurred, amount).clamp(0, 255))
     return out
 
 
@@ -163,6 +183,12 @@ def compress(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]
         whole = blocks.permute(0, 1, 2, 4, 3, 5).flatten(4).flatten(2, 3)
         out.append(torch.lerp(frame, whole[:, :, :h, :w] + 128, pressed))
     return out
+
+
+def _binomial(shifted: Iterable[Tensor]) -> Tensor:
+    """Five neighbours, a view each, weighted 1 4 6 4 1."""
+    a, b, c, d, e = shifted
+    return ((a + e) + 4 * (b + d) + 6 * c) / 16
 
 
 def _spread(field: Tensor, frame: Tensor) -> Tensor:
