@@ -299,8 +299,10 @@ def test_what_load_and_build_cannot_do_is_said(tmp_path):
         lcv.load("raft-small", weights="n" * 300)
     with pytest.raises(FileError, match=r"did you mean the published 'raft-sintel'\?"):
         lcv.load("raft-large", weights=tmp_path / "raft-sintel.pth")
-    with pytest.raises(WeightsError, match="embeds no weights yet; give weights=FILE"):
-        lcv.load("raft-large")
+    with pytest.raises(WeightsError, match=r"no weights of this network .* give weights=FILE"):
+        lcv.load("vcn")
+    with pytest.raises(ArgumentError, match="names weights that come with the package"):
+        lcv.load("raft-small-vanilla", weights=tmp_path / "a.pth")
 
 
 def test_nothing_is_overwritten_and_only_safetensors_are_written(tmp_path):

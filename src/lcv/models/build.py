@@ -12,6 +12,7 @@ from torch import nn
 
 from lcv.errors import ArgumentError, FileError, WeightsError
 from lcv.models.archive import Checkpoint, read_checkpoint
+from lcv.models.embedded import EMBEDDED, embedded_file
 from lcv.models.published import PUBLISHED, fetch
 from lcv.models.registry import (
     BUILDERS,
@@ -59,18 +60,28 @@ def load(
 ) -> nn.Module:
     """A network with trained weights, in evaluation mode.
 
+    name:    a key of BUILDERS or, for the weights that come with the package, of EMBEDDED
     weights: a file of any family that `lcv.models.weights` knows, or the name of a published
-             checkpoint, which is then fetched
+             checkpoint, which is then fetched; by default the embedded ones
     inner_product, options: as for `build`; by default what the file says, else "elliptical"
     """
+    ours = isinstance(name, str) and name in EMBEDDED
+    if ours and weights is None:
+        name, weights = EMBEDDED[name], embedded_file(name)
+    elif ours and name not in BUILDERS:
+        raise ArgumentError(
+            f"{name!r} names weights that come with the package; with weights of your own ask for "
+            f"the network, {EMBEDDED[name]!r}"
+        )
     check_name(name)
     check_options(name, options)
     if inner_product is not None:
         check_inner_product(inner_product)
     if weights is None:
         raise WeightsError(
-            f"{name}: this version embeds no weights yet; give weights=FILE, or the name of a "
-            f"published checkpoint ({', '.join(PUBLISHED)})"
+            f"{name}: no weights of this network come with the package (there are those of "
+            f"{', '.join(EMBEDDED)}); give weights=FILE, or the name of a published checkpoint "
+            f"({', '.join(PUBLISHED)})"
         )
     model, notes = from_checkpoint(read_checkpoint(find(weights)), name, inner_product, **options)
     for note in notes:

@@ -51,7 +51,7 @@ def test_ready_recipes_have_layers_enough_and_are_listed():
     assert QUICK.layers >= 3
     assert TRAINING.layers == 8
     assert RECIPES["training"] is TRAINING
-    assert set(RECIPES) == {"training", "pretraining", "moderate", "quick", "benchmark"}
+    assert set(RECIPES) == {"training", "pretraining", "fine", "moderate", "quick", "benchmark"}
 
 
 def test_without_effects_keeps_scenes_and_motions():

@@ -11,6 +11,7 @@ from lcv.data.random import Draws
 from lcv.data.synthetic.motion import draw_motion
 from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.textures import (
+    add_detail,
     draw_skins,
     is_held_out,
     load_bank,
@@ -112,3 +113,15 @@ def test_objects_lie_within_their_texture(bank):
         for stretch, origin in ((sx, ox), (sy, oy)):
             assert (origin - stretch.abs()).min() > 2
             assert (origin + stretch.abs()).max() < 192 - 3
+
+
+def test_detail_fills_smooth_spots_and_leaves_a_third_of_the_tiles_with_grain_alone():
+    flat = torch.full((48, 3, 64, 64), 128, dtype=torch.uint8)
+    detailed = add_detail(flat)
+    assert torch.equal(detailed, add_detail(flat))
+    assert torch.equal(detailed[:5], add_detail(flat[:5]))  # a tile's detail is its number's
+    assert (detailed.float().std((1, 2, 3)) > 0).float().mean() > 0.9
+    # Grain is the same in all channels; structure has colour.
+    coloured = (detailed[:, 0] != detailed[:, 1]).flatten(1).any(1).float().mean()
+    assert 0.5 < coloured < 0.85
+    assert not torch.equal(detailed, add_detail(flat, "held-out"))

@@ -29,8 +29,8 @@ from lcv.errors import ArgumentError, FileError
 TILE = 512
 COUNT = 40
 SOFTNESS = 0.75
-HELD_OUT = 10
-"""One file in this many is held out, by the hash of its content."""
+HELD_OUT = frozenset({0, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90})
+"""A file is held out if the hash of its content modulo 100 is one of these: eleven in a hundred."""
 IMAGES = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".webp")
 
 
@@ -58,14 +58,16 @@ def load_bank(
     *,
     size: int = TILE,
     halved: bool = True,
+    detailed: bool = False,
     device: torch.device | str = "cpu",
 ) -> Tensor:
     """The images of a folder as a bank: (k, 3, size, size) uint8, part "train", "held-out", "all".
 
     Each image is cut to its middle square and resized; with `halved` there are as many tiles again,
     mosaics of four images of the part at half the size, so that small objects too show more than a
-    smooth spot of a photograph. Which part an image belongs to depends on the hash of its bytes
-    alone, not on its name or on what lies beside it: one in ten is held out.
+    smooth spot of a photograph; with `detailed` the smooth spots of most tiles are overlaid with
+    procedural structure and grain (`add_detail`). Which part an image belongs to depends on the hash of its bytes
+    alone, not on its name or on what lies beside it: eleven in a hundred are held out.
     """
     from lcv.data.formats.image import read_image
 
@@ -79,8 +81,8 @@ def load_bank(
     chosen = [p for p in files if part == "all" or is_held_out(p) == (part == "held-out")]
     if not chosen:
         raise FileError(
-            f"{folder}: no image of the part {part!r} among {len(files)} images; one in {HELD_OUT} "
-            'is held out, so use a larger folder or part="all"'
+            f"{folder}: no image of the part {part!r} among {len(files)} images; {len(HELD_OUT)} in "
+            'a hundred are held out, so use a larger folder or part="all"'
         )
     tiles, halves = [], []
     for path in chosen:
@@ -93,7 +95,33 @@ def load_bank(
     for k in range(len(halves) if halved else 0):
         a, b, c, d = (halves[(k + j) % len(halves)] for j in range(4))
         tiles.append(_finished(torch.cat((torch.cat((a, b), -1), torch.cat((c, d), -1)), -2)))
-    return torch.cat(tiles).to(device)
+    bank = torch.cat(tiles).to(device)
+    return add_detail(bank, part) if detailed else bank
+
+
+def add_detail(bank: Tensor, part: str = "train") -> Tensor:
+    """Structure and grain for photographs, of which large parts are smooth and say little of motion.
+
+    tile + a·(T − 128) + g·noise, T a texture of `procedural_bank`, noise white, softened, of unit
+    deviation; a is 0 for a third of the tiles and U(0.1, 0.5) for the rest, g is 25·U² grey levels.
+    """
+    count, _, size, _ = bank.shape
+    held_out = "held-out" if part == "held-out" else "train"
+    structure = procedural_bank(held_out, size=size, device=str(bank.device))
+    numbers = torch.arange(count, device=bank.device)
+    draws = Draws(2, numbers)
+    amount = draws.uniform("detail", (1, 1, 1), 0.1, 0.5)
+    amount = amount * draws.happens("detailed", (1, 1, 1), 2 / 3).float()
+    grain = 25 * draws.uniform("grain", (1, 1, 1)).square()
+    which = draws.integers("structure", (), 0, len(structure))
+    out = torch.empty_like(bank)
+    for k in range(count):  # one by one, since together they would fill the memory
+        white = _white(Draws(2, numbers[k : k + 1]), "grain", size)[:, :1]
+        white = soften(white)
+        white = white / white.std()
+        tile = bank[k : k + 1] + amount[k] * (structure[which[k]].float() - 128)
+        out[k] = (tile + grain[k] * white)[0].round().clamp(0, 255).to(torch.uint8)
+    return out
 
 
 def _resized(image: Tensor, side: int) -> Tensor:
@@ -105,8 +133,8 @@ def _finished(tile: Tensor) -> Tensor:
 
 
 def is_held_out(path: Path) -> bool:
-    """Whether this file belongs to the held-out part: SHA-256 of its bytes modulo ten is zero."""
-    return int(hashlib.sha256(path.read_bytes()).hexdigest(), 16) % HELD_OUT == 0
+    """Whether this file belongs to the held-out part, by the SHA-256 of its bytes modulo 100."""
+    return int(hashlib.sha256(path.read_bytes()).hexdigest(), 16) % 100 in HELD_OUT
 
 
 def check_part(function: str, part: str, known: tuple[str, ...]) -> None:
