@@ -66,8 +66,9 @@ def load_bank(
     Each image is cut to its middle square and resized; with `halved` there are as many tiles again,
     mosaics of four images of the part at half the size, so that small objects too show more than a
     smooth spot of a photograph; with `detailed` the smooth spots of most tiles are overlaid with
-    procedural structure and grain (`add_detail`). Which part an image belongs to depends on the hash of its bytes
-    alone, not on its name or on what lies beside it: eleven in a hundred are held out.
+    procedural structure and grain (`add_detail`). Which part an image belongs to depends on the
+    hash of its bytes alone, not on its name or on what lies beside it: eleven in a hundred are held
+    out.
     """
     from lcv.data.formats.image import read_image
 
