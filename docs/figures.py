@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +16,32 @@ from matplotlib.figure import Figure
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from first_steps import figure_1
 
+import lcv
+from lcv.cli.main import main as command
 from lcv.data.augment import DDFLOW, RAFT_CHAIRS, RAFT_KITTI, augment, batch_of
+from lcv.data.formats.image import write_image
+from lcv.data.formats.video import read_video
 from lcv.data.synthetic import BENCHMARK, MODERATE, QUICK, TRAINING, generate, generate_sequence
 from lcv.visual.colours import flow_to_colour
 
 PICTURES = Path(__file__).parent / "pictures"
 SIZE = (208, 312)
+VIEW_SIZE = (240, 384)
+# What docs/view.md shows, as it says it is made: the picture, and the words after `lcv`.
+VIEWS = {
+    "view-flow.png": "view lcv/1.flo",
+    "view-sintel.png": "view lcv/1.flo --truth truth/1.flo --limit 3",
+    "view-kitti.png": "view lcv/1.flo --truth truth/1.flo --style kitti",
+    "view-difference.png": "view lcv/1.flo --against vanilla/1.flo",
+    "view-arrows.png": "view lcv/1.flo --image frames/1.png --spacing 20",
+    "view-methods.jpg": "view figure methods --image frames/1.png frames/2.png --flow "
+    "vanilla=vanilla/1.flo LCV=lcv/1.flo --truth truth/1.flo --limit 3 --width 240",
+    "view-two-methods.jpg": "view figure difference --image frames/1.png --flow "
+    "vanilla=vanilla/1.flo LCV=lcv/1.flo --truth truth/1.flo --width 320",
+    "view-film.mp4": "view video frames --flow LCV=lcv truth=truth --arrows",
+}
+# Photographs and maps are kept as JPEG, which is a quarter of the size.
+INSPECTED = {"spectrum": ".png", "angles": ".png", "vectors": ".png", "features": ".jpg"}
 Row = tuple[str, list[tuple[str, np.ndarray]]]
 
 
@@ -92,11 +115,61 @@ def draw_rows(rows: list[Row], path: Path) -> Path:
     return path
 
 
+def write_scene() -> None:
+    """A procedural film in the folder we are in, with its true flow and that of two networks."""
+    film = generate_sequence(MODERATE, 32, [1], VIEW_SIZE, frames=3)
+    flows = {"truth": list(film.flow[0])}
+    for folder, name in (("vanilla", "raft-small-vanilla"), ("lcv", "raft-small")):
+        model = lcv.load(name)
+        with torch.inference_mode():
+            flows[folder] = [
+                model(film.images[:, t], film.images[:, t + 1]).flow[0] for t in range(2)
+            ]
+    for folder in ("frames", *flows):
+        Path(folder).mkdir()
+    for t, image in enumerate(film.images[0], start=1):
+        write_image(f"frames/{t}.png", picture(image))
+    for folder, found in flows.items():
+        for t, flow in enumerate(found, start=1):
+            lcv.write_flow(f"{folder}/{t}.flo", flow.movedim(0, 2).numpy())
+
+
+def views(folder: Path) -> Iterator[Path]:
+    """The gallery of `lcv view` and `lcv inspect`, drawn by these commands themselves."""
+    here = Path.cwd()
+    folder = folder.resolve()
+    with tempfile.TemporaryDirectory() as scene:
+        os.chdir(scene)
+        try:
+            write_scene()
+            for name, words in VIEWS.items():
+                _run(f"{words} -o {name}")
+                if name.endswith(".mp4"):
+                    shown = name.replace(".mp4", ".jpg")
+                    write_image(shown, next(iter(read_video(name))))
+                    name = shown
+                yield Path(shutil.move(name, folder / name))
+            _run("inspect raft-small --image frames/1.png -o inspected")
+            for name, ending in INSPECTED.items():
+                target = folder / f"inspect-{name}{ending}"
+                write_image(target, lcv.read_image(f"inspected/{name}.png"), overwrite=True)
+                yield target
+        finally:
+            os.chdir(here)
+
+
+def _run(words: str) -> None:
+    if command(words.split()):
+        raise SystemExit(f"lcv {words} failed")
+
+
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     print(figure_1(folder))
     print(draw_rows(list(sources()), folder / "sources.png"))
     print(draw_rows(list(augmentations()), folder / "augmentations.png"))
+    for path in views(folder):
+        print(path)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ INK = "#22303c"
 COLOURS = ("#c8503c", "#2f6f9f")
 
 
-def two_vectors_figure(a: Tensor, b: Tensor, W: Tensor, Q: Tensor) -> Figure:
+def two_vectors_figure(
+    a: Tensor, b: Tensor, W: Tensor, Q: Tensor, names: tuple[str, str] = ("f₁", "f₂")
+) -> Figure:
     """Figure 1: two vectors under the standard and under an elliptical inner product.
 
     Three panels: the vectors and the unit circle xᵀx = 1; the same vectors and the ellipse
@@ -24,6 +26,7 @@ def two_vectors_figure(a: Tensor, b: Tensor, W: Tensor, Q: Tensor) -> Figure:
     elliptical product is the ordinary one, Eq. (10).
 
     a, b: (2,), W: (2, 2) symmetric positive definite, Q: (2, 2) with QᵀQ = W
+    names: of a and b
     """
     from matplotlib.figure import Figure
 
@@ -32,12 +35,14 @@ def two_vectors_figure(a: Tensor, b: Tensor, W: Tensor, Q: Tensor) -> Figure:
     circle = torch.stack([turn.cos(), turn.sin()])  # (2, n)
     ellipse = torch.linalg.solve(Q, circle)
     Qa, Qb = Q @ a, Q @ b
+    first, second = names
+    seen = f"Q{first}", f"Q{second}"
     panels = [
-        ("standard", "f₁ᵀf₂", circle, (a, b), ("f₁", "f₂"), a @ b),
-        ("elliptical", "f₁ᵀWf₂", ellipse, (a, b), ("f₁", "f₂"), a @ W @ b),
-        ("elliptical, seen through Q", "(Qf₁)·(Qf₂)", circle, (Qa, Qb), ("Qf₁", "Qf₂"), Qa @ Qb),
+        ("standard", f"{first}ᵀ{second}", circle, (a, b), names, a @ b),
+        ("elliptical", f"{first}ᵀW{second}", ellipse, (a, b), names, a @ W @ b),
+        ("elliptical, seen through Q", f"({seen[0]})·({seen[1]})", circle, (Qa, Qb), seen, Qa @ Qb),
     ]
-    reach = 1.15 * max(float(x.abs().max()) for x in (ellipse, circle, a, b, Qa, Qb))
+    reach = 1.3 * max(float(x.abs().max()) for x in (ellipse, circle, a, b, Qa, Qb))
     figure = Figure(figsize=(10.5, 3.9), layout="constrained")
     axes = figure.subplots(1, len(panels))
     for axis, (title, formula, ball, vectors, names, value) in zip(axes, panels, strict=True):
@@ -59,8 +64,8 @@ def _panel(
         )
         length = math.hypot(x, y)
         axis.text(
-            x + 0.14 * x / length,
-            y + 0.14 * y / length,
+            x + 0.1 * reach * x / length,
+            y + 0.1 * reach * y / length,
             name,
             color=colour,
             ha="center",

@@ -1,0 +1,137 @@
+"""`lcv view video`: a film of frames and of flow by one method or several, side by side."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lcv.cli import view, view_files
+from lcv.errors import ArgumentError, FileError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DEFAULT_FPS = Fraction(10)
+
+
+def run(arguments: list[str]) -> int:
+    parser = view.Parser(prog="lcv view video", description=__doc__)
+    parser.add_argument("frames", nargs="+", help="a video, a folder of frames, or frames")
+    parser.add_argument(
+        "--flow",
+        nargs="+",
+        required=True,
+        metavar="NAME=FOLDER",
+        help="a folder of flows from each frame to the next, with the name to print under it",
+    )
+    parser.add_argument("-o", "--output", required=True, help="the film to write, .mp4")
+    view.add_scale(parser)
+    parser.add_argument("--arrows", action="store_true", help="draw the first flow on the frames")
+    parser.add_argument(
+        "--spacing",
+        type=view.whole,
+        default=16,
+        metavar="PX",
+        help="from arrow to arrow (%(default)s)",
+    )
+    parser.add_argument(
+        "--fps", type=view.positive, help="frames a second (the video's, or 10 for images)"
+    )
+    parser.add_argument("--columns", type=view.whole, help="pictures in a row (all)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing film")
+    chosen = parser.parse_args(arguments)
+
+    from lcv.files import check_output
+    from lcv.visual.video import clip
+
+    if Path(chosen.output).suffix.lower() != ".mp4":
+        raise ArgumentError(f"-o {chosen.output}: wanted the name of a film, ending in .mp4")
+    check_output(chosen.output, chosen.overwrite)
+    folders = view_files.named_files(chosen.flow, "--flow")
+    flows = {name: view_files.flow_files([str(path)]) for name, path in folders.items()}
+    count = _common_count(folders, flows)
+    scale = chosen.scale
+    if scale is None:
+        scale = _longest(flows)
+        print(f"scale: {scale:g} px is full colour; --scale {scale:g} draws others to compare")
+    frames, rate = _frames(chosen.frames)
+    rate = rate if chosen.fps is None else Fraction(chosen.fps)
+    written = 0
+    with clip(chosen.output, rate, chosen.overwrite) as write:
+        for page in _pages(chosen, frames, flows, scale, count):
+            write(page)
+            written += 1
+    print(f"{chosen.output}: {written} frames at {float(rate):g} a second")
+    return 0
+
+
+def _pages(
+    chosen: argparse.Namespace,
+    frames: Iterator[tuple[Path, np.ndarray]],
+    flows: dict[str, list[Path]],
+    scale: float,
+    count: int,
+) -> Iterator[np.ndarray]:
+    """One picture a flow; frames and flows are read as they are needed."""
+    from lcv.visual.colours import flow_to_colour
+    from lcv.visual.layout import side_by_side
+    from lcv.visual.legend import px
+    from lcv.visual.overlay import draw_arrows
+
+    labels = ["frame", *(f"{name}, {px(scale)} in full colour" for name in flows)]
+    seen = 0
+    for number, (where, image) in enumerate(islice(frames, count)):
+        known = []
+        for paths in flows.values():
+            known.append(view_files.read_known(paths[number]))
+            view_files.check_same_size(paths[number], known[-1], where, image)
+        shown = image
+        if chosen.arrows:
+            shown = draw_arrows(image, known[0].flow, chosen.spacing, known[0].valid)
+        colours = [flow_to_colour(each.flow, scale, each.valid) for each in known]
+        yield side_by_side([shown, *colours], labels, chosen.columns)
+        seen += 1
+    if seen < count:
+        raise FileError(
+            f"{', '.join(chosen.frames)}: {seen} frames for {count} flows; wanted as many, or one "
+            f"more. Nothing was written."
+        )
+    rest = sum(1 for _ in islice(frames, 2))
+    if rest > 1:
+        raise FileError(
+            f"{', '.join(chosen.frames)}: more than {count + 1} frames for {count} flows; wanted "
+            f"as many, or one more. Nothing was written."
+        )
+
+
+def _frames(words: list[str]) -> tuple[Iterator[tuple[Path, np.ndarray]], Fraction]:
+    from lcv.data.formats.image import read_image
+    from lcv.data.formats.video import read_video, video_info
+    from lcv.data.layouts import VIDEO_SUFFIXES
+
+    path = Path(words[0])
+    if len(words) == 1 and path.suffix.lower() in VIDEO_SUFFIXES:
+        rate = video_info(path).rate
+        return ((path, frame) for frame in read_video(path)), rate or DEFAULT_FPS
+    files = view_files.image_files(words)
+    return ((file, read_image(file)) for file in files), DEFAULT_FPS
+
+
+def _common_count(folders: dict[str, Path], flows: dict[str, list[Path]]) -> int:
+    counts = {name: len(paths) for name, paths in flows.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{counts[name]} in {folders[name]}" for name in counts)
+        raise ArgumentError(f"--flow: the folders have different numbers of flows: {listed}")
+    return next(iter(counts.values()))
+
+
+def _longest(flows: dict[str, list[Path]]) -> float:
+    """One scale for the whole film, found by reading every flow once before it is drawn."""
+    from lcv.visual.figures import common_scale
+
+    every = (path for paths in flows.values() for path in paths)
+    return max(common_scale(view_files.read_known(path)) for path in every)

@@ -1,0 +1,158 @@
+"""`lcv inspect`: the numbers of W in one file, and its pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import lcv
+from lcv.cli.main import main
+from lcv.data.formats.image import write_image
+from lcv.models.embedded import embedded_card
+
+
+def inspect(*words):
+    return main(["inspect", *map(str, words)])
+
+
+def said(folder):
+    return json.loads((folder / "inspect.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """Files of a raft-small with a strong W, with W = I, and without W."""
+    folder = tmp_path_factory.mktemp("weights")
+    torch.manual_seed(0)
+    for kind in ("elliptical", "euclidean"):
+        lcv.save(lcv.build("raft-small", kind), folder / f"{kind}.safetensors")
+    model = lcv.build("raft-small")
+    with torch.no_grad():
+        model.inner_product.t.normal_(std=0.5)
+        model.inner_product.S_upper.normal_(std=0.05)
+    lcv.save(model, folder / "strong.safetensors")
+    frame = np.random.default_rng(0).integers(0, 255, (72, 96, 3), dtype=np.uint8)
+    write_image(folder / "frame.png", frame)
+    return folder
+
+
+def test_numbers_and_pictures(weights, tmp_path, capsys):
+    file, frame = weights / "strong.safetensors", weights / "frame.png"
+    out = tmp_path / "deep" / "out"
+    assert inspect("raft-small", "--weights", file, "--image", frame, "-o", out) == 0
+    found = said(out)
+    assert found["model"]["name"] == "raft-small"
+    assert found["weights"]["file"] == "strong.safetensors"
+    assert len(found["weights"]["sha256"]) == 64
+    assert str(weights) not in json.dumps(found)
+    W = lcv.load("raft-small", weights=file).inner_product.matrix().detach().double()
+    level = found["levels"]["W"]
+    lam = torch.linalg.eigvalsh(W)
+    assert level["eigenvalues"] == pytest.approx(lam.tolist(), rel=1e-9)
+    assert level["condition"] == pytest.approx(float(lam[-1] / lam[0]))
+    assert len(level["most_weighted"]) == len(level["least_weighted"]) == 3
+    wanted = {"spectrum.png", "angles.png", "matrix.png", "features.png", "vectors.png"}
+    assert set(found["pictures"]) == wanted
+    assert {path.name for path in out.iterdir()} == {*wanted, "inspect.json"}
+    for name in wanted:
+        assert lcv.read_image(out / name).std() > 1
+    assert f"condition {level['condition']:.3g}" in capsys.readouterr().out
+
+
+def test_the_same_input_gives_the_same_files(weights, tmp_path):
+    file, frame = weights / "strong.safetensors", weights / "frame.png"
+    for name in ("one", "two"):
+        assert inspect(file, "--image", frame, "-o", tmp_path / name) == 0
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+def test_the_embedded_weights(tmp_path):
+    assert inspect("raft-small", "-o", tmp_path / "out") == 0
+    found = said(tmp_path / "out")
+    assert found["weights"]["sha256"] == embedded_card("raft-small")["sha256"]
+    assert not found["levels"]["W"]["is_identity"]
+
+
+def test_a_chosen_pair_of_channels_and_count(weights, tmp_path):
+    file = weights / "strong.safetensors"
+    assert inspect(file, "--channels", 7, 3, "--count", 1, "-o", tmp_path / "out") == 0
+    level = said(tmp_path / "out")["levels"]["W"]
+    assert level["pair"]["channels"] == [7, 3]
+    assert len(level["most_weighted"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("euclidean", "raft-small is a plain network without W; the numbers are those of W = I"),
+        ("elliptical", "raft-small with elliptical W = I: it has not been trained yet"),
+    ],
+)
+def test_the_identity_says_so(weights, tmp_path, capsys, name, sentence):
+    assert inspect(weights / f"{name}.safetensors", "-o", tmp_path / "out") == 0
+    assert sentence in capsys.readouterr().out
+    level = said(tmp_path / "out")["levels"]["W"]
+    assert level["is_identity"]
+    assert level["eigenvalues"] == [1.0] * 128
+
+
+def test_a_network_of_several_levels(tmp_path, capsys):
+    lcv.save(lcv.build("ddflow"), tmp_path / "ddflow.safetensors")
+    assert inspect(tmp_path / "ddflow.safetensors", "-o", tmp_path / "out") == 0
+    found = said(tmp_path / "out")
+    assert list(found["levels"]) == ["6", "5", "4", "3", "2"]
+    assert {"matrix-6.png", "vectors-2.png"} <= set(found["pictures"])
+    assert "level 2: 32 channels" in capsys.readouterr().out
+
+
+def test_without_matplotlib_the_numbers_are_there(weights, tmp_path, capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert inspect(weights / "strong.safetensors", "-o", tmp_path / "out") == 0
+    assert (
+        "vectors.png: needs matplotlib, which is not installed: pip install 'lcv-flow[report]'"
+        in (capsys.readouterr().out)
+    )
+    assert not (tmp_path / "out" / "vectors.png").exists()
+    assert (tmp_path / "out" / "spectrum.png").exists()
+    assert said(tmp_path / "out")["notes"]
+
+
+def test_refusals(weights, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(weights)
+    out = tmp_path / "out"
+
+    def refused(*words):
+        assert inspect(*words) == 2
+        captured = capsys.readouterr()
+        assert captured.err.count("\n") == 1
+        return captured.err
+
+    strong = "strong.safetensors"
+    assert "unknown model 'raft-huge'; there are raft-large" in refused("raft-huge", "-o", out)
+    assert "vcn: no weights of this network come with the package" in refused("vcn", "-o", out)
+    assert "none.pth: there is no such file" in refused("none.pth", "-o", out)
+    assert "weights of raft-small, wanted those of vcn" in refused(
+        "vcn", "--weights", strong, "-o", out
+    )
+    assert "two different channels from 0 to 127" in refused(
+        strong, "--channels", 1, 128, "-o", out
+    )
+    assert "'x' is not a channel's number" in refused(strong, "--channels", 1, "x", "-o", out)
+    assert "not an image that can be read" in refused(strong, "--image", strong, "-o", out)
+    write_image(tmp_path / "tiny.png", np.zeros((4, 4, 3), np.uint8))
+    assert "RAFT: the image is 4×4 pixels" in refused(
+        strong, "--image", tmp_path / "tiny.png", "-o", out
+    )
+    assert "is a file, wanted a folder" in refused(strong, "-o", strong)
+    assert not out.exists()
+    assert inspect(strong, "-o", out) == 0
+    capsys.readouterr()
+    assert "inspect.json: exists already" in refused(strong, "-o", out)
+    assert inspect(strong, "-o", out, "--overwrite") == 0

@@ -1,0 +1,239 @@
+"""`lcv view`, as a user types it: what is drawn, what is printed, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lcv
+from lcv.cli.main import main
+from lcv.data.formats.image import write_image
+from lcv.data.formats.video import read_video, video_info
+from lcv.visual.colours import flow_to_colour
+from lcv.visual.error_maps import kitti_error_map, sintel_error_map
+from lcv.visual.overlay import draw_arrows
+
+H, W = 48, 64
+
+
+def flow_of(seed, size=3.0):
+    return (size * np.random.default_rng(seed).standard_normal((H, W, 2))).astype(np.float32)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """a.flo, b.flo, truth.flo, a frame, and folders of three flows and four frames."""
+    monkeypatch.chdir(tmp_path)
+    for seed, name in enumerate(("a", "b", "truth")):
+        lcv.write_flow(f"{name}.flo", flow_of(seed))
+    valid = np.random.default_rng(9).random((H, W)) < 0.4
+    lcv.write_flow("truth.png", flow_of(2), valid)
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "frames").mkdir()
+    for k in range(4):
+        frame = np.random.default_rng(20 + k).integers(0, 255, (H, W, 3), dtype=np.uint8)
+        write_image(f"frames/f{k}.png", frame)
+        if k < 3:
+            lcv.write_flow(f"flows/f{k}.flo", flow_of(10 + k, 1.0 + k))
+    return tmp_path
+
+
+def view(*words):
+    return main(["view", *map(str, words)])
+
+
+def refused(capsys, *words):
+    """The sentence with which these words are refused."""
+    assert view(*words) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("lcv: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_the_printed_scale_gives_the_same_picture_again(files, capsys):
+    assert view("a.flo", "-o", "one.png") == 0
+    scale = re.search(r"--scale (\S+)", capsys.readouterr().out)[1]
+    assert view("a.flo", "-o", "two.png", "--scale", scale) == 0
+    assert (files / "one.png").read_bytes() == (files / "two.png").read_bytes()
+    picture = lcv.read_image("one.png")
+    assert np.array_equal(picture[:H, :W], flow_to_colour(flow_of(0), float(scale)))
+    assert picture.shape[1] > W
+
+
+def test_bare_is_the_flow_and_nothing_else(files):
+    assert view("a.flo", "-o", "bare.png", "--bare", "--scale", 4) == 0
+    assert np.array_equal(lcv.read_image("bare.png"), flow_to_colour(flow_of(0), 4))
+
+
+def test_many_go_to_a_folder_on_one_scale(files, capsys):
+    assert view("flows", "-o", "out", "--bare") == 0
+    printed = capsys.readouterr().out
+    scale = float(re.search(r"--scale (\S+)", printed)[1])
+    for k in range(3):
+        found = lcv.read_image(f"out/f{k}.png")
+        assert np.array_equal(found, flow_to_colour(flow_of(10 + k, 1.0 + k), scale))
+    assert view("a.flo", "-o", "alone/") == 0
+    assert (files / "alone" / "a.png").exists()
+    assert view("flows/f*.flo", "-o", "matched") == 0
+    assert len(list((files / "matched").iterdir())) == 3
+
+
+def test_a_folder_with_pictures_of_its_flows_gives_the_flows(files):
+    assert view("flows", "-o", "flows") == 0
+    assert view("flows", "-o", "flows", "--overwrite") == 0
+    assert len(list((files / "flows").iterdir())) == 6
+
+
+@pytest.mark.parametrize("style", ["sintel", "kitti", None])
+def test_errors(files, capsys, style):
+    words = ["--style", style] if style else []
+    assert view("a.flo", "--truth", "truth.png", "-o", "e.png", "--bare", *words) == 0
+    flow, valid = lcv.read_flow("truth.png")
+    drawn = sintel_error_map if style == "sintel" else kitti_error_map
+    assert np.array_equal(lcv.read_image("e.png"), drawn(flow_of(0), flow, valid))
+    epe = np.hypot(*np.moveaxis(flow_of(0) - flow, 2, 0))[valid].mean()
+    assert f"EPE {epe:.3g} px, Fl " in capsys.readouterr().out
+
+
+def test_a_dense_truth_is_drawn_as_sintel_does_with_the_limit_given(files):
+    assert view("a.flo", "--truth", "truth.flo", "-o", "e.png", "--limit", 4) == 0
+    wanted = sintel_error_map(flow_of(0), flow_of(2), limit=4)
+    assert np.array_equal(lcv.read_image("e.png")[:H, :W], wanted)
+
+
+def test_what_is_not_in_noc_is_darker(files):
+    lcv.write_flow("noc.png", flow_of(2), np.zeros((H, W), bool))
+    assert view("a.flo", "--truth", "truth.png", "-o", "e.png", "--bare") == 0
+    assert view("a.flo", "--truth", "truth.png", "--noc", "noc.png", "-o", "n.png", "--bare") == 0
+    assert np.array_equal(lcv.read_image("n.png"), lcv.read_image("e.png") // 2)
+
+
+def test_a_difference(files, capsys):
+    assert view("a.flo", "--against", "b.flo", "-o", "d.png", "--scale", 5) == 0
+    wanted = flow_to_colour(flow_of(0) - flow_of(1), 5)
+    assert np.array_equal(lcv.read_image("d.png")[:H, :W], wanted)
+    assert "mean difference" in capsys.readouterr().out
+
+
+def test_arrows_for_a_folder_with_one_frame_more(files):
+    assert view("flows", "--image", "frames", "-o", "out", "--spacing", 8) == 0
+    wanted = draw_arrows(lcv.read_image("frames/f1.png"), flow_of(11, 2.0), 8)
+    assert np.array_equal(lcv.read_image("out/f1.png"), wanted)
+
+
+def test_the_figure_of_methods(files, capsys):
+    words = ["--image", "frames/f0.png", "frames/f1.png", "--flow", "mine=a.flo", "b.flo"]
+    assert view("figure", "methods", *words, "--truth", "truth.flo", "-o", "fig.png") == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^mine: EPE \S+ px, Fl \S+ %$", printed, re.M)
+    assert re.search(r"^b: EPE ", printed, re.M)
+    assert lcv.read_image("fig.png").shape[1] == 4 * 256 + 18  # 64 pixels grow to 256
+
+
+def test_the_figure_of_a_difference(files, capsys):
+    words = ["--image", "frames/f0.png", "--flow", "a.flo", "b.flo", "-o", "fig.png"]
+    assert view("figure", "difference", *words, "--truth", "truth.flo", "--width", 100) == 0
+    assert lcv.read_image("fig.png").shape[1] == 3 * 100 + 12
+    printed = capsys.readouterr().out
+    scales = re.findall(r"--(?:difference-)?scale \S+", printed)
+    assert len(scales) == 2
+    again = [word for scale in scales for word in scale.split()]
+    words[-1] = "same.png"
+    assert view("figure", "difference", *words, "--truth", "truth.flo", "--width", 100, *again) == 0
+    assert (files / "fig.png").read_bytes() == (files / "same.png").read_bytes()
+
+
+@pytest.mark.parametrize("source", ["frames", "film.mp4"])
+def test_a_film_side_by_side(files, source, capsys):
+    if source == "film.mp4":
+        from lcv.visual.video import clip
+
+        with clip(source, 12) as write:
+            for k in range(4):
+                write(lcv.read_image(f"frames/f{k}.png"))
+    assert view("video", source, "--flow", "x=flows", "y=flows", "-o", "out.mp4", "--arrows") == 0
+    frames = list(read_video("out.mp4"))
+    assert len(frames) == 3
+    assert frames[0].shape[1] == 3 * W + 8
+    assert video_info("out.mp4").rate == (10 if source == "frames" else 12)
+    assert "3 frames" in capsys.readouterr().out
+
+
+def test_nothing_is_overwritten_unasked(files, capsys):
+    assert view("a.flo", "-o", "one.png") == 0
+    before = (files / "one.png").read_bytes()
+    assert "exists already" in refused(capsys, "b.flo", "-o", "one.png")
+    assert (files / "one.png").read_bytes() == before
+    assert view("b.flo", "-o", "one.png", "--overwrite") == 0
+    assert (files / "one.png").read_bytes() != before
+
+
+REFUSALS = [
+    ("none.flo -o x.png", "none.flo: there is no such file"),
+    ("a.flo", "required: -o/--output; see lcv view --help"),
+    ("a.flo -o x.gif", "-o x.gif: wanted a picture's name (.png, .jpg, .jpeg, .ppm), or a folder"),
+    ("a.flo b.flo -o x.png", "is the name of one picture, but there are 2 flows"),
+    ("a.flo flows/../a.flo -o x", "a.flo would both be drawn as x/a.png"),
+    ("q*.flo -o x", "q*.flo: no file matches this pattern"),
+    ("frames/f0.png -o x.png", "this is a picture, not a KITTI flow"),
+    ("a.flo -o no/x.png", "the folder no does not exist; make it first"),
+    ("a.flo b.flo -o a.flo", "a.flo is a file, wanted a folder"),
+    ("a.flo --scale 0 -o x.png", "'0' is not a positive number"),
+    ("a.flo --scale nan -o x.png", "'nan' is not a positive number"),
+    ("a.flo --style kitti -o x.png", "need --truth"),
+    ("a.flo --truth b.flo --against b.flo -o x.png", "not allowed with argument --truth"),
+    ("a.flo --truth b.flo --style blue -o x.png", "invalid choice: 'blue'"),
+    ("a.flo --truth b.flo --style kitti --limit 3 -o x.png", "--limit belongs to --style sintel"),
+    ("a.flo --truth b.flo --noc b.flo -o x.png", "--noc belongs to --style kitti"),
+    ("a.flo --truth small.flo -o x.png", "small.flo: is 5×4 pixels, but a.flo is 64×48"),
+    ("a.flo --against small.flo -o x.png", "small.flo: is 5×4 pixels, but a.flo is 64×48"),
+    ("small.flo --image frames/f0.png -o x.png", "frames/f0.png: is 64×48 pixels, but small.flo"),
+    ("a.flo --truth b.flo --scale 3 -o x.png", "--scale is of colours; an error map has --limit"),
+    ("a.flo --truth b.flo truth.flo -o x.png", "--truth: 2 files for 1 flows"),
+    ("flows --truth a.flo -o x", "--truth: 1 files for 3 flows, and not the same names"),
+    ("a.flo --image frames -o x.png", "--image: 4 files for 1 flows"),
+    ("frames/../empty -o x", "no flow files in this folder"),
+    ("figure", "required: methods | difference"),
+    ("figure methods --image f.png --flow a.flo --truth b.flo -o x.png", "wanted frame 1 and"),
+    ("figure difference --image frames/f0.png --flow a.flo -o x.png", "1 given, wanted two"),
+    ("figure difference --image frames/f0.png --flow a.flo a.flo -o x.png", "both called 'a'"),
+    ("figure difference --image frames/f0.png --flow =a.flo b.flo -o x.png", "wanted NAME=FILE"),
+    ("figure difference --image frames/f0.png --flow a.flo b.flo -o x.mp4", "a picture's name"),
+    (
+        "figure difference --image frames/f0.png --flow a.flo small.flo -o x.png",
+        "small.flo: is 5×4",
+    ),
+    ("video frames --flow flows -o x.gif", "wanted the name of a film, ending in .mp4"),
+    ("video frames --flow one=flows two=short -o x.mp4", "3 in flows, 1 in short"),
+    ("video frames --flow short -o x.mp4", "more than 2 frames for 1 flows"),
+    ("video frames/f0.png --flow flows -o x.mp4", "1 frames for 3 flows"),
+    ("video none --flow flows -o x.mp4", "none: there is no such file"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), REFUSALS, ids=[words for words, _ in REFUSALS])
+def test_refusals(files, capsys, words, sentence):
+    lcv.write_flow("small.flo", np.zeros((4, 5, 2), np.float32))
+    for folder in ("empty", "short"):
+        (files / folder).mkdir()
+    lcv.write_flow("short/f0.flo", flow_of(0))
+    before = sorted(files.rglob("*"))
+    assert sentence in refused(capsys, *words.split())
+    assert sorted(files.rglob("*")) == before
+
+
+def test_help_loads_nothing_heavy():
+    script = (
+        "import sys\n"
+        "from lcv.cli.main import main\n"
+        "for words in (['view'], ['view', 'figure', 'methods'], ['view', 'video'], ['inspect']):\n"
+        "    try:\n        main([*words, '--help'])\n"
+        "    except SystemExit as end:\n        assert end.code == 0\n"
+        "assert not {'torch', 'numpy', 'PIL', 'av', 'matplotlib'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

@@ -1,0 +1,153 @@
+"""Films appear whole or not at all, the same each time, and show the frames they were given."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tracemalloc
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcv.data.formats.video import read_video, video_info
+from lcv.errors import ArgumentError, FileError, ShapeError
+from lcv.visual.video import _Film, clip
+
+
+def moving(count, height=38, width=54):
+    """A bright square that moves to the right on a smooth ground."""
+    y, x = np.mgrid[:height, :width]
+    for k in range(count):
+        frame = np.stack([3 * x, 4 * y, 90 + 0 * x], axis=-1).astype(np.uint8)
+        frame[10:20, 4 + k : 14 + k] = (250, 30, 30)
+        yield frame
+
+
+def written(path, frames, fps=25, **options):
+    with clip(path, fps, **options) as write:
+        for frame in frames:
+            write(frame)
+    return path
+
+
+def test_the_film_shows_the_frames(tmp_path):
+    frames = list(moving(9))
+    path = written(tmp_path / "film.mp4", frames, Fraction(30000, 1001))
+    seen = list(read_video(path))
+    assert len(seen) == len(frames)
+    assert video_info(path).rate == Fraction(30000, 1001)
+    for made, found in zip(frames, seen, strict=True):
+        # Half the colours are thrown away by 4:2:0, and H.264 rounds; the square stays the square.
+        assert np.abs(made.astype(int) - found).mean() < 4
+        assert found[12:18, :, 0].mean(0).argmax() == pytest.approx(
+            made[12:18, :, 0].mean(0).argmax(), abs=9
+        )
+
+
+def test_flat_colours_come_back(tmp_path):
+    """HD's matrix is both used and declared: otherwise green would be some 20 levels off."""
+    colours = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255], [90, 200, 40]])
+    frame = np.repeat(np.repeat(colours[None].astype(np.uint8), 32, 0), 32, 1).reshape(32, -1, 3)
+    path = written(tmp_path / "film.mp4", [frame] * 3)
+    found = next(read_video(path))
+    assert np.abs(found[16, 16::32].astype(int) - colours).max() <= 3
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (37, 53), (38, 53), (37, 54)])
+def test_an_odd_size_becomes_even_by_repeating_the_border(tmp_path, height, width):
+    frame = np.full((height, width, 3), 128, np.uint8)
+    path = written(tmp_path / "film.mp4", [frame, frame])
+    found = next(read_video(path))
+    assert found.shape == (height + height % 2, width + width % 2, 3)
+    assert np.abs(found.astype(int) - 128).max() <= 3
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from lcv.visual.video import _Film, clip
+y, x = np.mgrid[:86, :168]
+waves = [np.sin(x / 9 + y / 17), np.sin(x / 5 - y / 7), np.cos(y / 6)]
+frame = (127 + 120 * np.stack(waves, axis=-1)).astype(np.uint8)
+frame[-22:] = 255
+frame[:, 84:105] = 0
+with clip(sys.argv[1], 25) as write:
+    for k in range(6):
+        write(np.roll(frame, 3 * k, 1))
+"""
+
+
+def test_the_same_frames_give_the_same_bytes_whatever_the_memory_held(tmp_path):
+    """New memory is filled with another byte each time, so what is read unwritten shows."""
+    found = set()
+    for number, fill in enumerate(("0", "85", "170")):
+        path = tmp_path / f"{number}.mp4"
+        environment = {**os.environ, "MALLOC_PERTURB_": fill}
+        subprocess.run([sys.executable, "-c", SCRIPT, str(path)], check=True, env=environment)
+        found.add(hashlib.sha256(path.read_bytes()).hexdigest())
+    assert len(found) == 1
+
+
+def test_memory_does_not_grow_with_length(tmp_path):
+    """Of Python's own; the encoder's is fixed by its look-ahead."""
+
+    def peak(count):
+        tracemalloc.start()
+        written(tmp_path / f"{count}.mp4", moving(count))
+        high = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return high
+
+    peak(2)
+    assert peak(80) < peak(10) + 38 * 54 * 3 * 4
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    def cut_short():
+        yield from moving(3)
+        raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError, match="half-way"):
+        written(tmp_path / "film.mp4", cut_short())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_refusals(tmp_path):
+    path = tmp_path / "film.mp4"
+    with pytest.raises(FileError, match="not one frame was written"), clip(path, 25):
+        pass
+    with pytest.raises(ShapeError, match=r"frame 1 is 54×38, those before are 53×37"):
+        written(path, [next(moving(1, 37, 53)), next(moving(1))])
+    with pytest.raises(ShapeError, match=r"frame 0 has shape \(4, 4\) of float64"):
+        written(path, [np.zeros((4, 4))])
+    for fps in (0, -1, float("nan"), float("inf"), 5000, "fast"):
+        with pytest.raises(ArgumentError, match="wanted frames a second"):
+            written(path, [], fps)
+    with pytest.raises(FileError, match=r"films are written as \.mp4, not '\.gif'"):
+        written(tmp_path / "film.gif", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten_unasked(tmp_path):
+    path = written(tmp_path / "film.mp4", moving(2))
+    before = path.read_bytes()
+    with pytest.raises(FileError, match="exists already"):
+        written(path, moving(3))
+    assert path.read_bytes() == before
+    written(path, moving(3), overwrite=True)
+    assert path.read_bytes() != before
+
+
+def test_a_full_disk_is_a_sentence():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full on this system")
+    film = _Film(Path("film.mp4"), Path("/dev/full"), Fraction(25))
+    for frame in moving(3):
+        film.write(frame)
+    with pytest.raises(FileError, match=r"film\.mp4: writing failed, nothing was left behind: "):
+        film.finish()
+    film.close()
