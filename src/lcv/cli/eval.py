@@ -1,0 +1,261 @@
+"""`lcv eval`: metrics under a named protocol, or the difference between results, pair by pair."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lcv.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from lcv.evaluate.results import Result
+    from lcv.evaluate.tables import Grid
+
+
+def run(arguments: list[str]) -> int:
+    chosen = _parser().parse_args(arguments)
+    if chosen.explain:
+        return _explain()
+    if chosen.compare:
+        return _compare(chosen)
+    return _evaluate(chosen)
+
+
+class _Model(argparse.Action):
+    """`--model` opens an entrant; the `--weights` after it are its own."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        entrants = list(namespace.entrants or [])
+        if option == "--weights":
+            if not entrants:
+                raise ArgumentError("--weights belong to the --model before them; give that first")
+            entrants[-1] = (entrants[-1][0], [*entrants[-1][1], *values])
+        else:
+            entrants += [(name, []) for name in values]
+        namespace.entrants = entrants
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "lcv eval",
+        description="Measure networks on every dataset with truth that is found in folders, "
+        "under a named protocol; or compare results that were measured before.",
+        epilog="lcv eval --model raft-large --weights raft-sintel.pth kitti=raft-kitti.pth "
+        "--data datasets -o result.json",
+    )
+    what = parser.add_argument_group("what is measured")
+    what.add_argument(
+        "--model", dest="entrants", action=_Model, nargs="+", metavar="M", help="a network's name"
+    )
+    what.add_argument(
+        "--weights",
+        dest="entrants",
+        action=_Model,
+        nargs="+",
+        metavar="W",
+        help="of the --model before: a file, a published name, or kitti=FILE for the datasets "
+        "whose name begins so; without, our own",
+    )
+    what.add_argument(
+        "--data",
+        nargs="+",
+        default=[],
+        metavar="FOLDER",
+        help="datasets, folders of datasets, list files, or the word benchmark",
+    )
+    what.add_argument("--split", help="val, vcn-val or paper-val, of the datasets that have it")
+    what.add_argument(
+        "--only", nargs="+", default=[], metavar="PATTERN", help="as in kitti2015 or middlebury/Gr*"
+    )
+    what.add_argument("--limit", type=_positive, metavar="N", help="first N pairs of each dataset")
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--protocol", default="raft", help="raft, torchvision, vcn, ddflow, kitti or sintel (raft)"
+    )
+    how.add_argument("--iters", type=_positive, help="in place of the protocol's iterations")
+    how.add_argument("--pad", help="sintel or kitti, in place of the protocol's padding")
+    how.add_argument("--precision", help="float64, float32, tf32, bfloat16 or float16")
+    how.add_argument("--validity", help="known, or not-invalid: without Sintel's invalid pixels")
+    how.add_argument(
+        "--warm-start",
+        action="store_true",
+        default=None,
+        help="within a scene, start from the flow of the pair before",
+    )
+    how.add_argument("--device", help="cuda or cpu; the GPU where there is one")
+    out = parser.add_argument_group("what comes out")
+    out.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the result as JSON, or with --compare the differences",
+    )
+    out.add_argument("--overwrite", action="store_true", help="replace an existing output")
+    out.add_argument(
+        "--compare",
+        nargs="+",
+        metavar="RESULT",
+        help="compare results of these files with the first of them, pair by pair",
+    )
+    out.add_argument("--metric", nargs="+", metavar="NAME", help="to compare (epe fl wauc)")
+    out.add_argument(
+        "--by-scene", action="store_true", help="the interval of a comparison over whole scenes"
+    )
+    out.add_argument(
+        "--explain", action="store_true", help="what every metric and protocol means, and leave"
+    )
+    return parser
+
+
+def _explain() -> int:
+    from lcv.evaluate.metrics import explain
+    from lcv.evaluate.tables import protocol_text
+
+    print(explain())
+    print()
+    print(protocol_text())
+    return 0
+
+
+def _evaluate(chosen: argparse.Namespace) -> int:
+    if not chosen.entrants or not chosen.data:
+        lacks = "--model" if not chosen.entrants else "--data"
+        raise ArgumentError(
+            f"lcv eval: there is no {lacks}; wanted --model M [--weights W] --data FOLDER…, or "
+            f"--compare A.json B.json"
+        )
+    from lcv.evaluate.protocols import find_protocol
+
+    protocol = find_protocol(chosen.protocol).changed(
+        chosen.iters,
+        chosen.pad,
+        precision=chosen.precision,
+        validity=chosen.validity,
+        warm_start=chosen.warm_start,
+    )
+    from lcv.evaluate.entrants import (
+        Entrant,
+        check_entrants,
+        evaluate_entrant,
+        parse_weights,
+    )
+    from lcv.evaluate.sources import records_in
+    from lcv.files import check_output
+    from lcv.train.distributed import join, leave
+
+    if chosen.output:
+        check_output(chosen.output, chosen.overwrite)
+    processes = join(chosen.device)
+    try:
+        # The benchmark is made on the CPU, so that it is the same to the bit on every machine.
+        records = records_in(chosen.data, split=chosen.split, only=chosen.only, limit=chosen.limit)
+        entrants = [Entrant(name, parse_weights(words)) for name, words in chosen.entrants]
+        check_entrants(entrants, records)
+        results = []
+        for entrant in entrants:
+            with _progress(entrant.label, processes.is_first) as progress:
+                results.append(
+                    evaluate_entrant(
+                        entrant,
+                        records,
+                        protocol,
+                        device=processes.device,
+                        processes=processes,
+                        progress=progress,
+                    )
+                )
+    finally:
+        leave()
+    if processes.is_first:
+        _show(results, chosen.output, chosen.overwrite)
+    return 0
+
+
+def _show(results: Sequence[Result], output: str | None, overwrite: bool) -> None:
+    from lcv.evaluate.results import write_results
+    from lcv.evaluate.tables import dataset_tables
+
+    if output:  # first, so that a terminal that fails loses nothing
+        write_results(output, results, overwrite)
+    for table in dataset_tables(results):
+        _print(table)
+    if output:
+        print(f"{output}: written; lcv eval --explain says what every metric means")
+
+
+def _compare(chosen: argparse.Namespace) -> int:
+    from lcv.evaluate.compare import DEFAULT_METRICS, compare, write_comparison
+    from lcv.evaluate.results import read_results
+    from lcv.evaluate.tables import comparison_table
+    from lcv.files import check_output
+
+    if chosen.output:
+        check_output(chosen.output, chosen.overwrite)
+    results: list[Result] = []
+    for path in chosen.compare:
+        for result in read_results(path):
+            # The same network under two protocols, or trained twice, is told apart by its file.
+            twin = any(result.label == other.label for other in results)
+            label = f"{result.label} ({path})" if twin else result.label
+            results.append(replace(result, label=label))
+    if len(results) < 2:
+        raise ArgumentError(
+            f"--compare: there is {len(results)} result in {', '.join(chosen.compare)}, wanted "
+            f"two or more"
+        )
+    metrics = chosen.metric or DEFAULT_METRICS
+    differences = []
+    for second in results[1:]:
+        rows = compare(results[0], second, metrics, by_scene=chosen.by_scene)
+        _print(comparison_table(results[0], second, rows, chosen.by_scene))
+        differences.append((second, rows))
+    if chosen.output:
+        write_comparison(chosen.output, results[0], differences, chosen.overwrite)
+        print(f"{chosen.output}: written")
+    return 0
+
+
+def _print(table: Grid) -> None:
+    """Drawn on a terminal that is wide enough; else in plain letters, which are never cut."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        print(table.text())
+        return
+    console = Console()
+    if console.is_terminal and table.width() <= console.width:
+        console.print(table.rich())
+    else:
+        print(table.text())
+
+
+@contextmanager
+def _progress(label: str, wanted: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar a dataset on the terminal, on stderr so that the tables can be piped."""
+    if not wanted or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(f"{label}: {what}", total=total)
+            bar.update(tasks[what], completed=done)
+
+        yield tell
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return int(text)

@@ -1,0 +1,133 @@
+"""`lcv submit`: the files a benchmark's server wants, checked and zipped; or a check of such files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lcv.errors import ArgumentError
+
+
+def run(arguments: list[str]) -> int:
+    """Exit codes: 0 done or fine, 1 a checked submission has faults, 2 an error."""
+    chosen = _parser().parse_args(arguments)
+    return int(chosen.job(chosen))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lcv submit", description=__doc__)
+    jobs = parser.add_subparsers(required=True, metavar="sintel | kitti | check")
+    about = {
+        "sintel": "both passes of Sintel's test scenes as .flo, each scene with warm start",
+        "kitti": "KITTI 2015's test pairs as 16-bit PNGs",
+    }
+    for kind, words in about.items():
+        job = jobs.add_parser(kind, help=words, description=f"Write {words}.")
+        job.add_argument("--model", required=True, metavar="M", help="a network's name")
+        job.add_argument(
+            "--weights", metavar="W", help="a file or a published name; without, our own"
+        )
+        job.add_argument("--data", required=True, metavar="FOLDER", help="the dataset")
+        job.add_argument(
+            "-o", "--output", required=True, metavar="OUT", help="writes the folder OUT and OUT.zip"
+        )
+        job.add_argument("--iters", type=int, help="in place of RAFT's 32 (Sintel) or 24 (KITTI)")
+        job.add_argument("--precision", help="float32 (default), tf32, bfloat16 or float16")
+        if kind == "sintel":
+            job.add_argument(
+                "--no-warm-start",
+                dest="warm_start",
+                action="store_false",
+                default=None,
+                help="start every pair from zero flow",
+            )
+        job.add_argument("--clip", action="store_true", help="clip flow that is out of range")
+        job.add_argument("--partial", action="store_true", help="a trial on part of the test set")
+        job.add_argument("--device", help="cuda or cpu; the GPU where there is one")
+        job.add_argument("--overwrite", action="store_true", help="replace an old submission")
+        job.set_defaults(job=_submit, kind=kind, warm_start=None)
+
+    check = jobs.add_parser(
+        "check",
+        help="find what is wrong with a submission",
+        description="Decode every file of a folder or zip archive and list every fault. Exit code "
+        "0: it may be sent; 1: it has faults.",
+    )
+    check.add_argument("path", help="a folder or a .zip")
+    check.add_argument("--kind", required=True, metavar="sintel|kitti", help="the benchmark")
+    check.add_argument(
+        "--data", metavar="FOLDER", help="the dataset: names and sizes are held against its frames"
+    )
+    check.add_argument("--partial", action="store_true", help="do not ask for the official numbers")
+    check.set_defaults(job=_check)
+    return parser
+
+
+def _submit(chosen: argparse.Namespace) -> int:
+    from lcv.evaluate.protocols import PROTOCOLS
+    from lcv.evaluate.submit import write_submission
+    from lcv.models.build import load
+    from lcv.train.distributed import join
+
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise ArgumentError("lcv submit: works in one process; call it without torchrun")
+    if chosen.iters is not None and chosen.iters < 1:
+        raise ArgumentError(f"--iters is {chosen.iters}, wanted at least 1")
+    with _progress() as progress:
+        done = write_submission(
+            chosen.kind,
+            load(chosen.model, chosen.weights),
+            chosen.data,
+            chosen.output,
+            protocol=PROTOCOLS["raft"].changed(chosen.iters, precision=chosen.precision),
+            warm_start=chosen.warm_start,
+            device=join(chosen.device).device,
+            partial=chosen.partial,
+            clip=chosen.clip,
+            overwrite=chosen.overwrite,
+            progress=progress,
+        )
+    how = "with warm start" if done.warm_start else "every pair from zero flow"
+    print(f"{done.folder} and {done.archive}: {done.files} files, {how}; checked, no fault found")
+    if done.clipped:
+        print(f"{done.clipped} pixels were out of range and were clipped")
+    if chosen.partial:
+        print("this is part of the test set, for trial only: no server accepts it")
+    elif chosen.kind == "sintel":
+        print(f"Sintel's server wants what its own bundler makes of the folder {done.folder}")
+    return 0
+
+
+def _check(chosen: argparse.Namespace) -> int:
+    from lcv.evaluate.submission_check import check_submission
+
+    faults = check_submission(
+        chosen.path, chosen.kind, data=chosen.data, official=not chosen.partial
+    )
+    for fault in faults:
+        print(fault)
+    if faults:
+        print(f"{chosen.path}: {len(faults)} fault{'s' if len(faults) > 1 else ''} found")
+        return 1
+    blind = chosen.kind == "kitti" and chosen.data is None
+    print(f"{chosen.path}: no fault found{'; sizes need --data to be checked' if blind else ''}")
+    return 0
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar on the terminal, on stderr."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("flow", total=None)
+        yield lambda what, done, total: bar.update(
+            task, description=what, completed=done, total=total
+        )

@@ -1,0 +1,101 @@
+"""Who is evaluated: a network by its name, with weights that may differ from dataset to dataset.
+
+RAFT's authors publish one file for Sintel and one for KITTI, and a table that quotes both has one
+row for the two: raft-large with {"": "raft-sintel", "kitti": "raft-kitti"}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import lcv
+from lcv.errors import ArgumentError
+from lcv.evaluate.protocols import Protocol
+from lcv.evaluate.results import Result
+from lcv.evaluate.run import Readable, evaluate
+from lcv.models.build import find, load
+from lcv.models.published import PUBLISHED
+from lcv.models.registry import check_name
+
+_BY_DATASET = re.compile(r"([a-z][a-z0-9-]*)=(.+)")
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A network and its weights by the beginning of a dataset's name; "" stands for all others."""
+
+    model: str
+    weights: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """As in "raft-large, raft-sintel.pth, kitti: raft-kitti.pth"."""
+        words = [
+            f"{where}: {Path(file).name}" if where else Path(file).name
+            for where, file in sorted(self.weights.items())
+        ]
+        return ", ".join([self.model, *words])
+
+    def chosen(self, dataset: str) -> str | None:
+        """The weights for a dataset: those of the longest name it begins with; None is our own."""
+        known = [where for where in self.weights if dataset.startswith(where)]
+        return self.weights[max(known, key=len)] if known else None
+
+
+def parse_weights(words: Iterable[str]) -> dict[str, str]:
+    """FILE or NAME for all datasets, kitti=FILE for those whose name begins so."""
+    found: dict[str, str] = {}
+    for word in words:
+        match = None if Path(word).is_file() else _BY_DATASET.fullmatch(word)
+        where, file = match.groups() if match else ("", word)
+        if where in found:
+            raise ArgumentError(
+                f"weights: {found[where]!r} and {file!r} are both for "
+                f"{where or 'all datasets'}; wanted one"
+            )
+        found[where] = file
+    return found
+
+
+def check_entrants(entrants: Iterable[Entrant], records: Sequence[Readable]) -> None:
+    """Refuse what would fail later: unknown networks, lost files, weights that fit no dataset."""
+    datasets = list(dict.fromkeys(record.dataset for record in records))
+    for entrant in entrants:
+        for where, file in entrant.weights.items():
+            if not any(dataset.startswith(where) for dataset in datasets):
+                raise ArgumentError(
+                    f"weights: {where}={file} fits no dataset; there are {', '.join(datasets)}"
+                )
+        if entrant.weights:
+            check_name(entrant.model)
+        for file in entrant.weights.values():
+            if file not in PUBLISHED:  # those are fetched when their turn comes
+                find(file)
+
+
+def evaluate_entrant(
+    entrant: Entrant, records: Sequence[Readable], protocol: Protocol, **options: Any
+) -> Result:
+    """`evaluate` with the right weights for every dataset; options are those of `evaluate`."""
+    check_entrants([entrant], records)
+    datasets = list(dict.fromkeys(record.dataset for record in records))
+    joined: Result | None = None
+    for weights in dict.fromkeys(map(entrant.chosen, datasets)):
+        mine = [record for record in records if entrant.chosen(record.dataset) == weights]
+        model = load(entrant.model, weights)
+        file = _embedded(entrant.model) if weights is None else find(weights)
+        result = evaluate(model, mine, protocol, weights=file, label=entrant.label, **options)
+        joined = result if joined is None else joined.joined(result)
+    if joined is None:
+        raise ArgumentError("evaluate: there is no pair to measure; wanted at least one with truth")
+    return replace(joined, datasets={name: joined.datasets[name] for name in datasets})
+
+
+def _embedded(model: str) -> Path | None:
+    """The file that `load` reads if it is given none."""
+    path = Path(lcv.__file__).parent / "weights" / f"{model}.safetensors"
+    return path if path.is_file() else None

@@ -1,0 +1,73 @@
+"""`lcv submit`: writes what it is asked for, checks what it is given, and says so."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import lcv
+from lcv.cli.main import main
+from testing import datasets
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    root = tmp_path_factory.mktemp("made")
+    torch.manual_seed(0)
+    lcv.save(lcv.build("raft-small").eval(), root / "w.safetensors")
+    datasets.sintel(root / "Sintel", {}, test={"wall": 3})
+    datasets.kitti(root / "KITTI", [], testing=[0])
+    return root
+
+
+def words(made, kind: str, out, *more: str) -> list[str]:
+    home = {"sintel": "Sintel", "kitti": "KITTI"}[kind]
+    command = ["submit", kind, "--model", "raft-small", "--weights", str(made / "w.safetensors")]
+    command += ["--data", str(made / home), "-o", str(out), "--iters", "1", "--device", "cpu"]
+    return [*command, *more]
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "how"),
+    [("sintel", 4, "with warm start"), ("kitti", 1, "every pair from zero flow")],
+)
+def test_a_trial_is_written_and_passes_the_check(made, tmp_path, capsys, kind, files, how):
+    out = tmp_path / "mine"
+    assert main(words(made, kind, out, "--partial")) == 0
+    said = capsys.readouterr().out
+    assert f"{out} and {out}.zip: {files} files, {how}; checked, no fault found" in said
+    assert "for trial only: no server accepts it" in said
+    home = str(made / ("Sintel" if kind == "sintel" else "KITTI"))
+    check = ["submit", "check", f"{out}.zip", "--kind", kind]
+    assert main([*check, "--data", home, "--partial"]) == 0
+    assert capsys.readouterr().out == f"{out}.zip: no fault found\n"
+    assert main(check) == 1
+    said = capsys.readouterr().out
+    assert "wanted 12" in said or "missing; wanted 200 files" in said
+    assert "faults found" in said
+
+
+def test_what_is_refused_is_a_sentence(made, tmp_path, capsys):
+    out = tmp_path / "mine"
+    cases = [
+        (words(made, "sintel", out), "not the whole test set: clean/ has 1 scenes, wanted 12"),
+        (words(made, "kitti", out, "--partial", "--iters", "0"), "--iters is 0"),
+        (words(made, "kitti", made / "w.safetensors", "--partial"), "exists already"),
+        (["submit", "check", str(out), "--kind", "sintel"], "no such folder or archive"),
+        (["submit", "check", str(tmp_path), "--kind", "spring"], "no submission for 'spring'"),
+    ]
+    for command, message in cases:
+        assert main(command) == 2
+        assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_processes_are_refused(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main(words(made, "kitti", tmp_path / "a", "--partial")) == 2
+    assert "works in one process; call it without torchrun" in capsys.readouterr().err
+
+
+def test_without_warm_start(made, tmp_path, capsys):
+    assert main(words(made, "sintel", tmp_path / "a", "--partial", "--no-warm-start")) == 0
+    assert "every pair from zero flow" in capsys.readouterr().out

@@ -1,0 +1,103 @@
+"""Tables name every number, put the protocol's first, and say nothing twice."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from lcv.evaluate.compare import compare
+from lcv.evaluate.metrics import METRICS
+from lcv.evaluate.protocols import PROTOCOLS
+from lcv.evaluate.results import DatasetResult, PairResult, Result
+from lcv.evaluate.tables import comparison_table, dataset_tables, number
+
+
+def made(label, dataset="kitti2015", weights=None, protocol="raft", **metrics):
+    sums = {"pixels/all": 4, "error/all": 4.0, "outlier/all": 1, "wauc/all": 1.0}
+    sums |= dict.fromkeys(("px1/all", "px3/all", "px5/all"), 0)
+    settings = {"iters": 24, "pad": "kitti"}
+    words = None if weights is None else {"file": weights}
+    each = DatasetResult(metrics, (PairResult("a", "a", sums),), settings, {"name": label}, words)
+    return Result({dataset: each}, PROTOCOLS[protocol], {}, label)
+
+
+def text(*tables):
+    memory = io.StringIO()
+    console = Console(width=140, file=memory)
+    for table in tables:
+        console.print(table.rich())
+    return memory.getvalue()
+
+
+def rows(shown):
+    lines = (line.strip("│").split("│") for line in shown.splitlines() if "│" in line)
+    return {name.strip(): [cell.strip() for cell in cells] for name, *cells in lines}
+
+
+def test_a_row_a_metric_a_column_a_network():
+    first = made("raft-large", weights="a.pth", epe=1.23456, epe_image=1.0, fl=12.345, fl_bg=3.0)
+    second = made("vcn", epe=2.0, epe_image=2.5, fl=1.0)
+    (table,) = dataset_tables([first, second])
+    shown = text(table)
+    assert "kitti2015: 1 pair, protocol raft" in shown
+    assert "24 iterations, kitti padding; float32" in shown
+    assert "raft-large, a.pth" in shown
+    assert rows(shown) == {
+        "EPE per image": ["px", "1.000", "2.500"],
+        "Fl-all": ["%", "12.35", "1.00"],
+        "EPE": ["px", "1.235", "2.000"],
+        "Fl-bg": ["%", "3.00", "–"],
+    }
+    assert list(rows(shown))[:2] == ["EPE per image", "Fl-all"], "what RAFT quotes on KITTI"
+
+
+def test_what_says_the_same_is_said_once_by_the_protocols_name():
+    numbers = {"epe": 1.0, "epe_noc": 1.0, "epe_occ": 2.0, "epe_matched": 1.0, "epe_unmatched": 2.0}
+    shown = rows(text(*dataset_tables([made("m", "sintel-clean", protocol="sintel", **numbers)])))
+    assert list(shown) == ["EPE", "EPE matched", "EPE unmatched"]
+    shown = rows(text(*dataset_tables([made("m", "sintel-clean", **numbers)])))
+    assert list(shown) == ["EPE", "EPE noc", "EPE occ"]
+
+
+def test_a_table_for_every_dataset():
+    tables = dataset_tables([made("m", "a", epe=1.0), made("m", "b", epe=1.0)])
+    assert [table.title.partition(":")[0] for table in tables] == ["a", "b"]
+
+
+def test_plain_letters_say_the_same():
+    (table,) = dataset_tables([made("m", epe=1.0, epe_image=1.5, fl=2.0)])
+    assert table.text().splitlines() == [
+        "kitti2015: 1 pair, protocol raft",
+        "metric         unit      m",
+        "--------------------------",
+        "EPE per image  px    1.500",
+        "Fl-all         %      2.00",
+        "--------------------------",
+        "EPE            px    1.000",
+        "24 iterations, kitti padding; float32. Above the line: what the protocol quotes.",
+    ]
+
+
+def test_units_decide_the_digits():
+    assert number(0.14236, "px") == "0.142"
+    assert number(99.126, "%") == "99.13"
+    assert {metric.unit for metric in METRICS.values()} == {"px", "%"}
+
+
+def test_a_comparison_names_both_and_admits_what_it_does_not_know():
+    first, second = made("one", epe=1.0), made("two", epe=1.0)
+    shown = text(comparison_table(first, second, compare(first, second)))
+    assert "two (B) against one (A), protocol raft" in shown
+    assert "unknown *" in shown
+    assert "*: fewer than 10 pairs, too few for an interval to be relied on" in shown
+
+
+def test_the_width_is_that_of_the_drawn_table():
+    first, second = made("one", epe=1.0), made("two", epe=1.0)
+    for table in (
+        *dataset_tables([first]),
+        comparison_table(first, second, compare(first, second)),
+    ):
+        frame = next(line for line in text(table).splitlines() if line.startswith("┏"))
+        assert table.width() == len(frame)
