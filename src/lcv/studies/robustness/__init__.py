@@ -1,0 +1,1 @@
+"""How flow suffers when frames do: stresses as data, curves over their severity."""

@@ -1,0 +1,131 @@
+"""Curves of error over severity: a panel a stress, a line a network, a band its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lcv.evaluate.metrics import METRICS
+from lcv.studies.robustness.results import NONE, Key, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#22303c"
+COLOURS = ("#c8503c", "#2f6f9f", "#5f8f3e", "#8a5fa8", "#b98a1e", "#4f5b66")
+DASHED = (0, (4, 2))
+
+
+def curves_of(study: Study, source: str, metric: str = "epe_image") -> list[dict[str, Any]]:
+    """The points of every panel: stress, network, levels, values, and intervals where there are any.
+
+    metric: one with an interval, "epe_image" or "fl_image"
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    here = sorted((key for key in study.cells if key[0] == source), key=lambda key: key[3])
+    for key in here:
+        _, network, stress, level = key
+        if stress == NONE:
+            continue
+        cell = study.described(key)
+        curve = found.setdefault(
+            (stress, network),
+            {"stress": stress, "network": network, "levels": [], "values": [], "intervals": []},
+        )
+        curve["levels"].append(level)
+        curve["values"].append(cell["metrics"][metric])
+        curve["intervals"].append(cell["intervals"].get(metric))
+    order = {name: place for place, name in enumerate(study.about["stresses"])}
+    return sorted(found.values(), key=lambda curve: order.get(curve["stress"], len(order)))
+
+
+def curves_figure(study: Study, source: str, metric: str = "epe_image") -> Figure:
+    """All stresses of one source; a patch and its random control share a panel, the latter dashed."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    curves = curves_of(study, source, metric)
+    panels = list(dict.fromkeys(_panel_of(curve["stress"]) for curve in curves))
+    networks = list(dict.fromkeys(curve["network"] for curve in curves))
+    columns = min(4, max(1, len(panels)))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(3.4 * columns, 2.9 * rows + 0.6), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis, panel in zip(axes, panels, strict=False):
+        _draw(
+            axis,
+            study,
+            source,
+            panel,
+            [c for c in curves if _panel_of(c["stress"]) == panel],
+            networks,
+            metric,
+        )
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    if any(curve["stress"].startswith("random:") for curve in curves):
+        handles.append(Line2D([], [], color=INK, linestyle=DASHED))
+        labels.append("random patch of the same statistics")
+    handles.append(Line2D([], [], color=INK, linestyle=":", linewidth=0.7))
+    labels.append("frames as they are")
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(4, len(labels)),
+        frameon=False,
+        fontsize=9,
+    )
+    figure.suptitle(f"{source}: {len(study.groups[source])} pairs", color=INK, fontsize=12)
+    return figure
+
+
+def _panel_of(stress: str) -> str:
+    kind, colon, name = stress.partition(":")
+    return f"patch:{name}" if colon and kind == "random" else stress
+
+
+def _draw(
+    axis: Axes,
+    study: Study,
+    source: str,
+    panel: str,
+    curves: Sequence[dict[str, Any]],
+    networks: Sequence[str],
+    metric: str,
+) -> None:
+    about = study.about["stresses"].get(panel) or study.about["stresses"][curves[0]["stress"]]
+    for curve in curves:
+        colour = COLOURS[networks.index(curve["network"]) % len(COLOURS)]
+        control = curve["stress"].startswith("random:")
+        label = None if control else curve["network"]
+        style: dict[str, Any] = (
+            {"linestyle": DASHED} if control else {"marker": "o", "markersize": 3}
+        )
+        axis.plot(
+            curve["levels"], curve["values"], color=colour, linewidth=1.4, label=label, **style
+        )
+        spans = curve["intervals"]
+        if not control and all(spans):
+            low, high = zip(*spans, strict=True)
+            axis.fill_between(curve["levels"], low, high, color=colour, alpha=0.13, linewidth=0)
+    for network in networks:
+        key: Key = (source, network, NONE, 0.0)
+        if key in study.cells:
+            value = study.described(key)["metrics"][metric]
+            colour = COLOURS[networks.index(network) % len(COLOURS)]
+            axis.axhline(value, color=colour, linewidth=0.7, alpha=0.5, linestyle=":")
+    if about["log"]:
+        axis.set_xscale("log")
+    levels = sorted({level for curve in curves for level in curve["levels"]})
+    axis.set_xticks(levels, [f"{level:g}" for level in levels])
+    axis.minorticks_off()
+    axis.set_title(about["label"], color=INK, fontsize=9)
+    axis.set_xlabel(about["unit"], color=INK, fontsize=8)
+    named = METRICS[metric]
+    axis.set_ylabel(f"{named.title} ({named.unit})", color=INK, fontsize=8)
+    axis.tick_params(labelsize=7, colors=INK)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)

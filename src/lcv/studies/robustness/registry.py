@@ -1,0 +1,290 @@
+"""The stresses as data: name, levels, function, unit, label; one list for every command and plot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from lcv.data.random import Draws, mix_integer, name_key
+from lcv.errors import ArgumentError
+from lcv.studies.patch_file import Patch, control_patches
+from lcv.studies.robustness import stress as does
+
+MARGIN = 32.0
+"""Far from a patch is further than this many pixels outside its rim."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """b pairs of one size, before or after a stress.
+
+    image1, image2: (b, 3, h, w) float in 0 … 255;  flow: (b, 2, h, w);  valid: (b, 1, h, w) bool
+    indices: which pairs of their dataset these are;  far: (b, 1, h, w) bool, where a patch was pasted
+    """
+
+    image1: Tensor
+    image2: Tensor
+    flow: Tensor
+    valid: Tensor
+    indices: tuple[int, ...]
+    far: Tensor | None = None
+
+    def both(self, change: Callable[[Tensor], Tensor]) -> Pairs:
+        """The same change of both frames."""
+        return replace(self, image1=change(self.image1), image2=change(self.image2))
+
+
+Function = Callable[[Pairs, float, int], Pairs]
+"""(pairs, level, seed) → pairs; whatever it draws is a function of seed, pair index and level."""
+
+
+@dataclass(frozen=True)
+class Stress:
+    """One way for frames to suffer, and how severely.
+
+    levels:  what is measured;  paper: those among them that the paper's table 4 has
+    neutral: the level that changes nothing, if there is one
+    shown:   the level for pictures
+    log:     levels are drawn on a logarithmic axis
+    patch:   the patch that it pastes, if it does; `control` where that is a random one like it
+    """
+
+    name: str
+    label: str
+    unit: str
+    levels: tuple[float, ...]
+    function: Function
+    shown: float
+    paper: tuple[float, ...] = ()
+    neutral: float | None = None
+    log: bool = False
+    patch: Patch | None = None
+    control: bool = False
+
+
+def seed_of(seed: int, stress: str, level: float) -> int:
+    """The seed of one level of one stress: another one for each."""
+    return mix_integer(mix_integer(seed) + name_key(f"{stress}, {level:g}"))
+
+
+def _gamma(pairs: Pairs, level: float, seed: int) -> Pairs:
+    return pairs.both(partial(does.gamma, g=level))
+
+
+def _noise(pairs: Pairs, variance: float, seed: int) -> Pairs:
+    first, second = (
+        does.noise(image, variance, seed, indices=pairs.indices, frame=frame)
+        for frame, image in enumerate((pairs.image1, pairs.image2))
+    )
+    return replace(pairs, image1=first, image2=second)
+
+
+def _noise_variance(pairs: Pairs, level: float, seed: int) -> Pairs:
+    return _noise(pairs, level, seed_of(seed, "noise-variance", level))
+
+
+def _noise_deviation(pairs: Pairs, level: float, seed: int) -> Pairs:
+    return _noise(pairs, level**2, seed_of(seed, "noise-deviation", level))
+
+
+def _blur(pairs: Pairs, level: float, seed: int) -> Pairs:
+    return pairs.both(partial(does.blur, sigma=level))
+
+
+def _jpeg(pairs: Pairs, level: float, seed: int) -> Pairs:
+    return pairs.both(partial(does.jpeg, quality=level))
+
+
+def _fog(pairs: Pairs, level: float, seed: int) -> Pairs:
+    # One veil a pair at all its thicknesses: the curve is then of the thickness alone.
+    draws = Draws(seed_of(seed, "fog", 0), pairs.indices, pairs.image1.device)
+    first, second = does.fog(pairs.image1, pairs.image2, level, draws)
+    return replace(pairs, image1=first, image2=second)
+
+
+def _light_change(pairs: Pairs, level: float, seed: int) -> Pairs:
+    return replace(pairs, image2=does.exposure(pairs.image2, level))
+
+
+_NOISE = (0.0001, 0.001, 0.01, 0.1)
+_GAMMA = (0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 2.0, 3.0)
+PATCH_SIZES = (50.0, 100.0, 150.0, 200.0)
+
+STRESSES: dict[str, Stress] = {
+    s.name: s
+    for s in (
+        Stress(
+            "gamma",
+            "illumination, both frames",
+            "γ; below 1 darker",
+            _GAMMA,
+            _gamma,
+            shown=0.3,
+            paper=_GAMMA,
+            neutral=1.0,
+            log=True,
+        ),
+        Stress(
+            "noise-variance",
+            "noise, levels as variance",
+            "variance, image in 0 … 1",
+            _NOISE,
+            _noise_variance,
+            shown=0.01,
+            paper=_NOISE,
+            neutral=0.0,
+            log=True,
+        ),
+        Stress(
+            "noise-deviation",
+            "noise, levels as deviation",
+            "deviation, image in 0 … 1",
+            _NOISE,
+            _noise_deviation,
+            shown=0.1,
+            paper=_NOISE,
+            neutral=0.0,
+            log=True,
+        ),
+        Stress(
+            "blur",
+            "Gaussian blur, both frames",
+            "σ in px",
+            (0.5, 1.0, 2.0, 3.0, 4.0),
+            _blur,
+            shown=2.0,
+            neutral=0.0,
+        ),
+        Stress(
+            "jpeg",
+            "losses like JPEG's, both frames",
+            "quality",
+            (5.0, 10.0, 20.0, 40.0, 70.0),
+            _jpeg,
+            shown=10.0,
+            log=True,
+        ),
+        Stress(
+            "fog",
+            "fog that drifts",
+            "share of full thickness",
+            (0.2, 0.4, 0.6, 0.8, 1.0),
+            _fog,
+            shown=1.0,
+            neutral=0.0,
+        ),
+        Stress(
+            "light-change",
+            "light between the frames, second frame only",
+            "stops",
+            (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0),
+            _light_change,
+            shown=-1.0,
+            neutral=0.0,
+        ),
+    )
+}
+"""All stresses that need nothing but frames; `with_patches` adds those that paste one."""
+
+
+def _under_zero(pairs: Pairs, covered: Tensor) -> Pairs:
+    return replace(pairs, flow=torch.where(covered, 0, pairs.flow), valid=pairs.valid | covered)
+
+
+def _under_ignore(pairs: Pairs, covered: Tensor) -> Pairs:
+    return replace(pairs, valid=pairs.valid & ~covered)
+
+
+def _under_truth(pairs: Pairs, covered: Tensor) -> Pairs:
+    return pairs
+
+
+RULES: dict[str, tuple[str, Callable[[Pairs, Tensor], Pairs]]] = {
+    "zero": ("under the patch the truth is no motion, and counts", _under_zero),
+    "ignore": ("pixels under the patch are not counted", _under_ignore),
+    "truth": ("the scene's truth is kept under the patch, which hides it", _under_truth),
+}
+"""What becomes of the truth under a patch: words, and the function that does it."""
+
+
+def _paste(
+    pairs: Pairs, level: float, seed: int, *, patch: Patch, control: bool, rule: str, margin: float
+) -> Pairs:
+    image = pairs.image1
+    # A patch and its control share their places, so that they can be compared pair by pair.
+    draws = Draws(seed_of(seed, "patch", level), pairs.indices, image.device)
+    centre = does.places(draws, image, level)
+    if control:
+        pixels = control_patches(patch, seed, pairs.indices).to(image)
+    else:
+        pixels = patch.pixels.to(image)
+    done = pairs.both(lambda frame: does.apply_patch(frame, pixels, centre, level))
+    far = ~does.disc(image, centre, level + 2 * margin)
+    return replace(RULES[rule][1](done, does.disc(image, centre, level)), far=far)
+
+
+def with_patches(
+    patches: Sequence[Patch], rule: str = "zero", margin: float = MARGIN
+) -> dict[str, Stress]:
+    """All stresses: `STRESSES`, and for every patch "patch:NAME" and its control "random:NAME"."""
+    if rule not in RULES:
+        raise ArgumentError(
+            f"there is no rule {rule!r} for truth under a patch; there are {', '.join(RULES)}"
+        )
+    found = dict(STRESSES)
+    for patch in patches:
+        for kind, control in (("patch", False), ("random", True)):
+            name = f"{kind}:{patch.name}"
+            if name in found:
+                raise ArgumentError(
+                    f"two patches are called {patch.name!r}; wanted files of different names"
+                )
+            words = "patch" if not control else "random patch of the statistics of"
+            found[name] = Stress(
+                name,
+                f"{words} {patch.name}",
+                "diameter in px",
+                PATCH_SIZES,
+                partial(_paste, patch=patch, control=control, rule=rule, margin=margin),
+                shown=100.0,
+                paper=PATCH_SIZES,
+                patch=patch,
+                control=control,
+            )
+    return found
+
+
+def choose(
+    known: Mapping[str, Stress],
+    names: Sequence[str] | None,
+    levels: Mapping[str, Sequence[float]] | None = None,
+) -> list[Stress]:
+    """The stresses asked for, in the registry's order, at their own levels or at others.
+
+    names: of stresses, or their beginnings up to a colon: "patch" is every patch. None is all.
+    levels: by name, likewise
+    """
+    levels = levels or {}
+
+    def matches(name: str, word: str) -> bool:
+        return name == word or name.partition(":")[0] == word
+
+    for word in (*(names or ()), *levels):
+        if not any(matches(name, word) for name in known):
+            hint = (
+                "; give a patch with --patch FILE" if word.startswith(("patch", "random")) else ""
+            )
+            raise ArgumentError(f"there is no stress {word!r}; there are {', '.join(known)}{hint}")
+    chosen = []
+    for name, stress in known.items():
+        if names is not None and not any(matches(name, word) for word in names):
+            continue
+        own = next((tuple(v) for word, v in levels.items() if matches(name, word)), stress.levels)
+        if not own:
+            raise ArgumentError(f"stress {name}: no level was given, wanted at least one")
+        chosen.append(replace(stress, levels=tuple(sorted(set(map(float, own))))))
+    return chosen

@@ -1,0 +1,182 @@
+"""What the study found, as one JSON file that grows cell by cell and can be continued.
+
+A cell is one network on one source under one stress at one level. Its numbers are kept pair by pair,
+so that anything can be compared later, with the metrics and intervals made from them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lcv.errors import ArgumentError, FileError
+from lcv.evaluate.compare import bootstrap_interval
+from lcv.evaluate.metrics import METRICS, metrics_from
+from lcv.files import whole_file
+
+FORMAT = "lcv robustness 1"
+NONE = "none"
+"""The stress of frames as they are; its level is 0."""
+QUOTED = ("epe", "epe_image", "fl", "fl_image", "px1", "px3", "px5", "wauc")
+INTERVALS = {"epe_image": "error", "fl_image": "outlier"}
+"""Metrics that get an interval over pairs, and the measure whose mean in a pair they average."""
+
+LEAST_SCENES = 5
+"""A bootstrap of fewer scenes is no interval: of two pairs it spans the two numbers, no more."""
+
+Key = tuple[str, str, str, float]
+Columns = dict[str, list[float]]
+"""Sums of each pair by "MEASURE/REGION", a column each, see `lcv.evaluate.metrics`."""
+
+
+@dataclass
+class Study:
+    """Settings that decide numbers, and the cells measured so far.
+
+    settings: plain values of JSON; cells of other settings are not mixed with these
+    identities: of every source, network and stress by "kind name": what must not change under a name
+    groups: by source, the scene of each pair
+    """
+
+    settings: dict[str, Any]
+    identities: dict[str, str] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    cells: dict[Key, Columns] = field(default_factory=dict)
+    _described: dict[Key, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    def add(self, key: Key, columns: Columns) -> None:
+        self.cells[key] = columns
+        self._described.pop(key, None)
+
+    def means(self, key: Key, measure: str, region: str = "all") -> list[float | None]:
+        """The mean of a measure in each pair, None where the region is empty."""
+        columns = self.cells[key]
+        totals, counts = columns[f"{measure}/{region}"], columns[f"pixels/{region}"]
+        return [t / n if n else None for t, n in zip(totals, counts, strict=True)]
+
+    def metrics(self, key: Key) -> dict[str, float]:
+        """Named metrics over all pairs of a cell."""
+        columns = self.cells[key]
+        names = [name for name in columns if name.endswith("/all")]
+        rows = [
+            dict(zip(names, row, strict=True))
+            for row in zip(*(columns[name] for name in names), strict=True)
+        ]
+        found = metrics_from(rows)
+        return {name: found[name] for name in QUOTED if name in found}
+
+    def interval(self, key: Key, metric: str) -> tuple[float, float] | None:
+        """Where a mean over pairs lies, by the bootstrap over scenes; None for too few of them."""
+        values = self.means(key, INTERVALS[metric])
+        share = 100.0 if METRICS[metric].unit == "%" else 1.0
+        return interval([None if v is None else share * v for v in values], self.groups[key[0]])
+
+    def described(self, key: Key) -> dict[str, Any]:
+        """A cell with its metrics and intervals; made once, since a bootstrap takes its time."""
+        if key not in self._described:
+            source, network, stress, level = key
+            spans = {name: self.interval(key, name) for name in INTERVALS}
+            self._described[key] = {
+                "source": source,
+                "network": network,
+                "stress": stress,
+                "level": level,
+                "metrics": self.metrics(key),
+                "intervals": {name: span for name, span in spans.items() if span},
+                "pairs": self.cells[key],
+            }
+        return self._described[key]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "settings": self.settings,
+            "identities": self.identities,
+            **self.about,
+            "groups": self.groups,
+            "cells": [self.described(key) for key in self.cells],
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the file anew; it is whole at any moment."""
+        text = json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False, indent=None)
+        with whole_file(path, overwrite=True) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def read_study(path: Path) -> Study:
+    """A study that `Study.save` wrote."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise FileError(f"{path}: is not JSON; wanted a result that `lcv robust` wrote") from None
+    if not isinstance(said, dict) or said.get("format") != FORMAT:
+        raise FileError(
+            f"{path}: its format is not {FORMAT!r}; wanted a result that `lcv robust` wrote"
+        )
+    own = ("format", "settings", "identities", "groups", "cells")
+    try:
+        study = Study(
+            said["settings"],
+            said["identities"],
+            {name: value for name, value in said.items() if name not in own},
+            said["groups"],
+        )
+        for cell in said["cells"]:
+            key = cell["source"], cell["network"], cell["stress"], float(cell["level"])
+            study.add(key, cell["pairs"])
+            study.metrics(key)
+        return study
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FileError(f"{path}: is damaged or of another version: {error!r}") from None
+
+
+def continued(path: Path, wanted: Study) -> Study:
+    """The study at `path` if it may be continued with these settings, or `wanted` if there is none.
+
+    More sources, networks, stresses and levels may be added. A changed setting, or another thing
+    under a known name, is refused: numbers of two kinds must not stand in one file.
+    """
+    if not path.exists():
+        return wanted
+    found = read_study(path)
+    changed = [
+        f"{name} is {wanted.settings.get(name)!r}, and was {found.settings.get(name)!r}"
+        for name in sorted({*found.settings, *wanted.settings})
+        if found.settings.get(name) != wanted.settings.get(name)
+    ]
+    changed += [
+        f"{name} is not the one it was"
+        for name, identity in wanted.identities.items()
+        if found.identities.get(name, identity) != identity
+    ]
+    if changed:
+        raise ArgumentError(
+            f"{path}: was measured otherwise: {'; '.join(changed)}. Give another folder, or say "
+            f"--overwrite to measure everything anew"
+        )
+    about = {**found.about, **wanted.about}
+    for name in ("networks", "sources", "stresses"):
+        both = {**found.about.get(name, {}), **wanted.about.get(name, {})}
+        about[name] = both
+    identities = {**found.identities, **wanted.identities}
+    groups = {**found.groups, **wanted.groups}
+    return Study(wanted.settings, identities, about, groups, found.cells)
+
+
+def interval(values: Sequence[float | None], groups: Sequence[str]) -> tuple[float, float] | None:
+    """A 95 % bootstrap interval of the mean over what is there, whole groups drawn at once.
+
+    None below LEAST_SCENES groups.
+    """
+    known = [(v, g) for v, g in zip(values, groups, strict=True) if v is not None]
+    if len({group for _, group in known}) < LEAST_SCENES:
+        return None
+    low, high = bootstrap_interval([v for v, _ in known], groups=[g for _, g in known])
+    return low, high

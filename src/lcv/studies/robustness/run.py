@@ -1,0 +1,264 @@
+"""The study itself: every network on the same stressed frames, source by source, level by level."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lcv.errors import ArgumentError
+from lcv.evaluate.calling import call_options, evaluating, stored
+from lcv.evaluate.metrics import measures
+from lcv.evaluate.protocols import Protocol, Setting
+from lcv.provenance import provenance
+from lcv.studies.robustness.harm import harms
+from lcv.studies.robustness.pairs import Source
+from lcv.studies.robustness.registry import MARGIN, Pairs, Stress
+from lcv.studies.robustness.results import NONE, Columns, Study, continued
+
+FILE = "robustness.json"
+Progress = Callable[[str, int, int], None]
+_KEPT = 2**31
+_DECIMALS = 6
+
+
+@dataclass
+class Network:
+    """A network under study.
+
+    words: how it was built and which weights it has, as plain values of JSON
+    """
+
+    label: str
+    model: nn.Module
+    words: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sha256 = state_sha256(self.model)
+        self._errors: dict[tuple[str, int], Tensor] = {}
+
+    def kept(self, source: str, pairs: Pairs) -> Tensor | None:
+        """Errors (b, h, w) on these frames as they are, if `keep` was told them."""
+        known = [self._errors.get((source, index)) for index in pairs.indices]
+        found = [error for error in known if error is not None]
+        return torch.stack(found) if len(found) == len(known) else None
+
+    def keep(self, source: str, pairs: Pairs, errors: Tensor) -> None:
+        """Remember errors on frames as they are, as far as memory goes; patches are held against them."""
+        held = sum(error.numel() for error in self._errors.values())
+        if 4 * (held + errors.numel()) <= _KEPT:
+            for index, error in zip(pairs.indices, errors.float(), strict=True):
+                self._errors[source, index] = error
+
+
+def state_sha256(model: nn.Module) -> str:
+    """Of all parameters and buffers by name, in whatever file they came."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        digest.update(
+            value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        )
+    return digest.hexdigest()
+
+
+def run_study(
+    networks: Sequence[Network],
+    sources: Sequence[Source],
+    stresses: Sequence[Stress],
+    protocol: Protocol,
+    folder: Path,
+    *,
+    seed: int = 0,
+    rule: str = "zero",
+    margin: float = MARGIN,
+    batch: int = 1,
+    device: torch.device | str = "cpu",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Study:
+    """Measure every network under every stress and level, and keep all of it in `folder`.
+
+    Cells that the folder's file has already are kept, if they were measured with these settings;
+    `overwrite` forgets them. The file is written after every level of every stress.
+    progress: called with what is measured, levels done, and their number
+    """
+    device = torch.device(device)
+    _check(networks, sources, protocol)
+    _try(stresses, seed)
+    for network in networks:
+        network.model.to(device)
+    path = Path(folder) / FILE
+    wanted = _described(networks, sources, stresses, protocol, seed, rule, margin)
+    study = wanted if overwrite else continued(path, wanted)
+    work = [(s, stress, level) for s in sources for stress, level in _levels(stresses)]
+    patched = any(stress.patch is not None for stress in stresses)
+    with ExitStack() as stack:
+        for network in networks:
+            stack.enter_context(evaluating(network.model, protocol.precision))
+        for done, (source, stress, level) in enumerate(work):
+            name = NONE if stress is None else stress.name
+            if progress is not None:
+                progress(f"{source.label}, {name} {level:g}", done, len(work))
+            missing = [
+                n for n in networks if (source.label, n.label, name, level) not in study.cells
+            ]
+            if not missing:
+                continue
+            if stress is not None and level == stress.neutral:
+                for network in missing:
+                    same = study.cells[source.label, network.label, NONE, 0.0]
+                    study.add((source.label, network.label, name, level), same)
+            else:
+                found = _measure(
+                    missing, source, stress, level, protocol, seed, batch, device, patched
+                )
+                for label, columns in found.items():
+                    study.add((source.label, label, name, level), columns)
+            study.save(path)
+    study.about["harm"] = harms(study)
+    study.save(path)
+    if progress is not None:
+        progress("done", len(work), len(work))
+    return study
+
+
+def _measure(
+    networks: Sequence[Network],
+    source: Source,
+    stress: Stress | None,
+    level: float,
+    protocol: Protocol,
+    seed: int,
+    batch: int,
+    device: torch.device,
+    keep: bool,
+) -> dict[str, Columns]:
+    """One level on one source: the sums of every pair, by network.
+
+    keep: remember the errors on frames as they are, since patches will be held against them
+    """
+    found: dict[str, Columns] = {network.label: {} for network in networks}
+    for pairs in source.batches(batch, device, protocol):
+        stressed = pairs if stress is None else stress.function(pairs, level, seed)
+        setting = protocol.setting(source.records[pairs.indices[0]].dataset)
+        for network in networks:
+            flow = _flow(network, stressed, source, setting, protocol)
+            columns, errors = _sums(flow, stressed)
+            if stress is None and keep:
+                network.keep(source.label, pairs, errors)
+            if stressed.far is not None:
+                untouched = network.kept(source.label, pairs)
+                if untouched is None:
+                    plain = _flow(network, pairs, source, setting, protocol)
+                    untouched = _sums(plain, pairs)[1]
+                    network.keep(source.label, pairs, untouched)
+                far = (stressed.far & pairs.valid)[:, 0]
+                columns["untouched/far"] = _total(untouched, far)
+            for name, values in columns.items():
+                found[network.label].setdefault(name, []).extend(values)
+    return found
+
+
+def _flow(
+    network: Network, pairs: Pairs, source: Source, setting: Setting, protocol: Protocol
+) -> Tensor:
+    """Flow (b, 2, h, w) as the protocol calls the network and stores what it gives."""
+    options = call_options(network.model, setting)
+    flow = network.model(pairs.image1, pairs.image2, **options).flow
+    if not bool(flow.isfinite().all()):
+        raise ArgumentError(
+            f"{network.label}: its flow is not a number on {source.label}, pair "
+            f"{source.records[pairs.indices[0]].name}; look at its weights"
+        )
+    return stored(flow, protocol.storage)
+
+
+def _sums(flow: Tensor, pairs: Pairs) -> tuple[Columns, Tensor]:
+    """Every measure over all known pixels of each pair, the error of the far ones, and all errors."""
+    valid = pairs.valid[:, 0]
+    values, _ = measures(torch.where(pairs.valid, flow, 0), torch.where(pairs.valid, pairs.flow, 0))
+    columns = {"pixels/all": _total(torch.ones_like(values["error"]), valid)}
+    columns |= {f"{name}/all": _total(value, valid) for name, value in values.items()}
+    if pairs.far is not None:
+        far = (pairs.far & pairs.valid)[:, 0]
+        columns["pixels/far"] = _total(torch.ones_like(values["error"]), far)
+        columns["error/far"] = _total(values["error"], far)
+    return columns, values["error"]
+
+
+def _total(values: Tensor, where: Tensor) -> list[float]:
+    """Sums over the chosen pixels of each pair."""
+    sums = torch.where(where, values.double(), 0).sum((1, 2)).tolist()
+    return [round(value, _DECIMALS) for value in sums]
+
+
+def _levels(stresses: Sequence[Stress]) -> list[tuple[Stress | None, float]]:
+    """Frames as they are first: all else is held against them."""
+    return [(None, 0.0), *((stress, level) for stress in stresses for level in stress.levels)]
+
+
+def _check(networks: Sequence[Network], sources: Sequence[Source], protocol: Protocol) -> None:
+    for kind, labels in (
+        ("networks", [n.label for n in networks]),
+        ("sources", [s.label for s in sources]),
+    ):
+        if not labels:
+            raise ArgumentError(f"robustness: there are no {kind}, wanted at least one")
+        twice = sorted({label for label in labels if labels.count(label) > 1})
+        if twice:
+            raise ArgumentError(f"robustness: two {kind} are called {twice[0]!r}, wanted each once")
+    if protocol.precision == "float64" or protocol.warm_start:
+        raise ArgumentError(
+            "robustness: pairs are stressed and measured alone, in float32 or less; wanted a "
+            "protocol without warm start and float64"
+        )
+
+
+def _try(stresses: Sequence[Stress], seed: int) -> None:
+    """Every level once on a small grey pair: one that is refused is refused before hours of work."""
+    grey = torch.full((1, 3, 128, 128), 100.0)
+    known = torch.ones(1, 1, 128, 128, dtype=torch.bool)
+    pair = Pairs(grey, grey, torch.zeros(1, 2, 128, 128), known, (0,))
+    for stress in stresses:
+        for level in stress.levels:
+            stress.function(pair, level, seed)
+
+
+def _described(
+    networks: Sequence[Network],
+    sources: Sequence[Source],
+    stresses: Sequence[Stress],
+    protocol: Protocol,
+    seed: int,
+    rule: str,
+    margin: float,
+) -> Study:
+    settings = {"protocol": protocol.as_dict(), "seed": seed, "rule": rule, "margin": margin}
+    identities = {f"network {n.label}": n.sha256 for n in networks}
+    identities |= {f"source {s.label}": s.fingerprint for s in sources}
+    identities |= {f"patch {s.patch.name}": s.patch.sha256 for s in stresses if s.patch is not None}
+    device = next(networks[0].model.parameters()).device
+    about: dict[str, Any] = {
+        "provenance": provenance(device=device),
+        "networks": {n.label: {**n.words, "state_sha256": n.sha256} for n in networks},
+        "sources": {s.label: [f"{r.dataset}/{r.name}" for r in s.records] for s in sources},
+        "stresses": {
+            s.name: {
+                "label": s.label,
+                "unit": s.unit,
+                "paper": list(s.paper),
+                "neutral": s.neutral,
+                "log": s.log,
+                "patch": None if s.patch is None else dict(s.patch.card),
+            }
+            for s in stresses
+        },
+    }
+    return Study(settings, identities, about, {s.label: s.groups for s in sources})

@@ -1,0 +1,130 @@
+"""What a finished study leaves beside its JSON: a Markdown table, curves, pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from lcv.data.formats.image import write_image
+from lcv.evaluate.protocols import Protocol
+from lcv.files import whole_file
+from lcv.studies.robustness.pairs import Source
+from lcv.studies.robustness.pictures import stress_picture
+from lcv.studies.robustness.plots import curves_figure, curves_of
+from lcv.studies.robustness.registry import RULES, Stress
+from lcv.studies.robustness.results import INTERVALS, NONE, Study
+from lcv.studies.robustness.run import FILE, Network
+
+
+def write_outputs(
+    study: Study,
+    networks: Sequence[Network],
+    sources: Sequence[Source],
+    stresses: Sequence[Stress],
+    protocol: Protocol,
+    folder: Path,
+    *,
+    pictures: int = 1,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> list[str]:
+    """Write them all, in place of older ones of the same study, and say what was written."""
+    said = [f"{folder / FILE}: {len(study.cells)} cells, pair by pair"]
+    curves = {
+        source: {metric: curves_of(study, source, metric) for metric in INTERVALS}
+        for source in study.groups
+    }
+    _text(folder / "curves.json", json.dumps(curves, indent=1, ensure_ascii=False))
+    said.append(f"{folder / 'curves.json'}: the points of all curves, with intervals")
+    _text(folder / "robustness.md", markdown(study))
+    said.append(f"{folder / 'robustness.md'}: tables")
+    for source in study.groups:
+        for metric in INTERVALS:
+            path = folder / f"curves-{_file(source)}-{metric}.png"
+            try:
+                figure = curves_figure(study, source, metric)
+            except ModuleNotFoundError:
+                said.append(
+                    "no plots: matplotlib is not installed (pip install 'lcv-flow[report]')"
+                )
+                break
+            with whole_file(path, overwrite=True) as temporary, temporary.open("wb") as file:
+                figure.savefig(file, format="png", dpi=130)
+            said.append(f"{path}: curves")
+    shown = [stress for stress in stresses if not stress.control]
+    for opened in sources:
+        for index in range(min(pictures, len(opened))):
+            path = folder / f"picture-{_file(opened.label)}-{index}.png"
+            page = stress_picture(
+                networks, opened, shown, protocol, index=index, seed=seed, device=device
+            )
+            write_image(path, page, overwrite=True)
+            said.append(f"{path}: stressed frames, flows, differences")
+    return said
+
+
+def markdown(study: Study) -> str:
+    """All cells as tables, a source and a stress each, and the harm of patches; every column named."""
+    rule = study.settings["rule"]
+    lines = ["# Robustness", ""]
+    lines += [f"Protocol `{study.settings['protocol']['name']}`, seed {study.settings['seed']}. "]
+    lines[-1] += f"Truth under a patch by the rule `{rule}`: {RULES[rule][0]}. "
+    lines[-1] += (
+        "EPE in px and Fl in %, means over images with 95 % bootstrap intervals over scenes."
+    )
+    for source, groups in study.groups.items():
+        stresses = dict.fromkeys(key[2] for key in study.cells if key[0] == source)
+        for stress in stresses:
+            keys = [key for key in study.cells if key[0] == source and key[2] == stress]
+            networks = list(dict.fromkeys(key[1] for key in keys))
+            about = study.about["stresses"].get(stress, {"label": "frames as they are", "unit": ""})
+            lines += ["", f"## {source} ({len(groups)} pairs): {about['label']}", ""]
+            unit = about["unit"] or "level"
+            columns = [f"{n}: {m}" for n in networks for m in ("EPE per image", "Fl per image")]
+            lines += [f"| {unit} | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+            for level in sorted({key[3] for key in keys}):
+                row = []
+                for network in networks:
+                    key = (source, network, stress, level)
+                    row += [_number(study, key, m) for m in INTERVALS] if key in keys else ["", ""]
+                name = "–" if stress == NONE else f"{level:g}"
+                lines.append(f"| {name} | {' | '.join(row)} |")
+    rows = study.about.get("harm", [])
+    if rows:
+        margin = study.settings["margin"]
+        lines += ["", f"## Harm further than {margin:g} px outside a patch", ""]
+        lines += [
+            "Increase of EPE there, px; the last but one column is learned less random, pair by pair.",
+            "",
+            "| source | network | patch | box | diameter | pairs | learned | random | learned − random "
+            "[95 %] | sign test p |",
+            "|---|---|---|---|---|---|---|---|---|---|",
+        ]
+        for r in rows:
+            span = r["harm_beyond_random_interval"]
+            words = f"[{span[0]:.4f}, {span[1]:.4f}]" if span else "[too few pairs]"
+            lines.append(
+                f"| {r['source']} | {r['network']} | {r['patch']} | {r['box']} | {r['size']:g} | "
+                f"{r['pairs']} | {r['harm']:.4f} | {r['random_harm']:.4f} | "
+                f"{r['harm_beyond_random']:.4f} {words} | {r['sign_test_p']:.2g} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _number(study: Study, key: tuple[str, str, str, float], metric: str) -> str:
+    cell = study.described(key)
+    span = cell["intervals"].get(metric)
+    words = f" [{span[0]:.3f}, {span[1]:.3f}]" if span else ""
+    return f"{cell['metrics'][metric]:.3f}{words}"
+
+
+def _text(path: Path, text: str) -> None:
+    with whole_file(path, overwrite=True) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _file(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)

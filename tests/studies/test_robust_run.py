@@ -1,0 +1,333 @@
+"""The study: numbers that can be made by hand, the same frames for all, and continuing a run."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from lcv.data.record import Sample
+from lcv.errors import ArgumentError, FileError
+from lcv.evaluate.protocols import PROTOCOLS
+from lcv.models.types import FlowOutput
+from lcv.studies.patch_file import Patch
+from lcv.studies.robustness.harm import harm_of, harms
+from lcv.studies.robustness.pairs import Source, open_source
+from lcv.studies.robustness.plots import curves_figure, curves_of
+from lcv.studies.robustness.registry import choose, with_patches
+from lcv.studies.robustness.results import LEAST_SCENES, NONE, interval, read_study
+from lcv.studies.robustness.run import FILE, Network, run_study
+from lcv.studies.robustness.write import markdown, write_outputs
+from testing import datasets as fake
+from testing.painted import texture
+
+H, W = 72, 96
+RAFT = PROTOCOLS["raft"]
+PATCH = Patch("p", texture(20, 20)[0].clamp(0, 255).round(), {"network": {"state_sha256": "x"}})
+
+
+class Bright(nn.Module):
+    """Flow (gain·mean brightness, 0): every stress of the brightness shows in its error at once."""
+
+    def __init__(self, gain=0.01):
+        super().__init__()
+        self.gain = nn.Parameter(torch.tensor(gain))
+        self.seen = []
+
+    def forward(self, image1, image2, **options):
+        self.seen.append((image1, image2))
+        mean = image1.mean((1, 2, 3)) * self.gain
+        flow = torch.zeros(len(image1), 2, *image1.shape[-2:])
+        flow[:, 0] = mean[:, None, None]
+        return FlowOutput(flow)
+
+
+class Painted:
+    """A record in memory; its truth is (1, 0), and its left 8 columns are unknown."""
+
+    dataset = "painted"
+    scene = ""
+
+    def __init__(self, index, size=(H, W)):
+        self.name = f"{index}"
+        self.index, self.size = index, size
+
+    def read(self):
+        images = [
+            texture(*self.size, 2 * self.index + k)[0].clamp(0, 255).permute(1, 2, 0).numpy()
+            for k in (0, 1)
+        ]
+        flow = np.zeros((*self.size, 2), np.float32)
+        flow[..., 0] = 1
+        valid = np.ones(self.size, bool)
+        valid[:, :8] = False
+        return Sample(self, *images, flow, valid)
+
+
+def source(count=6, label="painted"):
+    return Source(label, [Painted(index) for index in range(count)])
+
+
+def study_of(folder, *, networks=None, names=("gamma",), levels=None, count=6, **options):
+    chosen = choose(with_patches([PATCH], margin=options.get("margin", 8.0)), names, levels)
+    networks = networks or [Network("bright", Bright())]
+    options.setdefault("margin", 8.0)
+    return run_study(networks, [source(count)], chosen, RAFT, folder, **options)
+
+
+def test_the_error_is_the_one_made_by_hand(tmp_path):
+    study = study_of(tmp_path, levels={"gamma": [0.5, 1.0]})
+    per_pair = []
+    for index in range(6):
+        image = texture(H, W, 2 * index)[0].clamp(0, 255)
+        dark = 255 * (image / 255) ** 2
+        per_pair.append(abs(0.01 * dark.mean().item() - 1))
+    found = study.means(("painted", "bright", "gamma", 0.5), "error")
+    assert found == pytest.approx(per_pair, rel=1e-5)
+    key = ("painted", "bright", "gamma", 0.5)
+    assert study.metrics(key)["epe_image"] == pytest.approx(sum(per_pair) / 6, rel=1e-5)
+    assert study.cells[key]["pixels/all"] == [H * (W - 8)] * 6
+    low, high = study.interval(key, "epe_image")
+    assert low < study.metrics(key)["epe_image"] < high
+
+
+def test_the_neutral_level_is_the_cell_without_stress(tmp_path):
+    model = Bright()
+    study = study_of(
+        tmp_path, networks=[Network("bright", model)], levels={"gamma": [1.0]}, count=2
+    )
+    assert len(model.seen) == 2
+    assert (
+        study.cells["painted", "bright", "gamma", 1.0]
+        == study.cells["painted", "bright", NONE, 0.0]
+    )
+
+
+@pytest.mark.parametrize("name", ["noise-variance", "fog", "patch", "random"])
+def test_networks_see_the_same_frames_at_any_batch(tmp_path, name):
+    level = 30.0 if name in ("patch", "random") else 0.1
+    seen = []
+    for batch in (1, 4):
+        models = [Bright(0.01), Bright(0.02)]
+        (tmp_path / f"{batch}").mkdir()
+        study_of(
+            tmp_path / f"{batch}",
+            networks=[Network(f"n{k}", m) for k, m in enumerate(models)],
+            names=[name],
+            levels={name: [level]},
+            batch=batch,
+            count=5,
+        )
+        for model in models:
+            # Frames as they are come first, then the stressed ones; no pair is seen again.
+            assert sum(len(second) for _, second in model.seen) == 10
+            seen.append(torch.cat([second for _, second in model.seen])[5:10])
+    for other in seen[1:]:
+        # Fog and patches are sums in another order of vector lanes.
+        assert torch.allclose(other, seen[0], atol=64 * 255 * 2**-23)
+    assert not torch.equal(seen[0][0], seen[0][1])
+
+
+def test_harm_is_the_increase_of_far_error_pair_by_pair(tmp_path):
+    study = study_of(tmp_path, names=["patch", "random"], levels={"patch": [30], "random": [30]})
+    key = ("painted", "bright", "patch:p", 30.0)
+    columns = study.cells[key]
+    untouched = study.means(("painted", "bright", NONE, 0.0), "error")
+    for k, value in enumerate(harm_of(study, key)):
+        n = columns["pixels/far"][k]
+        # The flow of this network is one number a pair, so its error is the same far and near.
+        assert columns["untouched/far"][k] / n == pytest.approx(untouched[k], rel=1e-5)
+        assert value == pytest.approx(columns["error/far"][k] / n - untouched[k], abs=1e-5)
+        assert 0 < n < columns["pixels/all"][k]
+    [row] = study.about["harm"]
+    assert row["box"] == "black"
+    assert row["pairs"] == 6
+    assert row["harm"] == pytest.approx(sum(harm_of(study, key)) / 6)
+    assert row["harm_beyond_random"] == pytest.approx(row["harm"] - row["random_harm"])
+    low, high = row["harm_beyond_random_interval"]
+    assert low <= row["harm_beyond_random"] <= high
+
+
+def test_a_patch_is_white_box_for_the_network_of_its_card(tmp_path):
+    network = Network("bright", Bright())
+    mine = Patch("p", PATCH.pixels, {"network": {"state_sha256": network.sha256}})
+    other = Network("other", Bright(0.02))
+    chosen = choose(with_patches([mine]), ["patch", "random"], {"patch": [30], "random": [30]})
+    study = run_study([network, other], [source(2)], chosen, RAFT, tmp_path)
+    assert [(row["network"], row["box"]) for row in harms(study)] == [
+        ("bright", "white"),
+        ("other", "black"),
+    ]
+
+
+def test_a_stopped_run_goes_on_and_measures_nothing_twice(tmp_path):
+    class Stops(Bright):
+        def forward(self, image1, image2, **options):
+            if len(self.seen) == 7:
+                raise KeyboardInterrupt
+            return super().forward(image1, image2, **options)
+
+    levels = {"gamma": [0.3, 0.5, 2.0]}
+    with pytest.raises(KeyboardInterrupt):
+        study_of(tmp_path, networks=[Network("bright", Stops())], levels=levels, count=3)
+    kept = read_study(tmp_path / FILE).cells
+    assert [key[3] for key in kept] == [0.0, 0.3]
+    model = Bright()
+    study = study_of(tmp_path, networks=[Network("bright", model)], levels=levels, count=3)
+    assert len(model.seen) == 6
+    for key, columns in kept.items():
+        assert study.cells[key] == columns
+    (tmp_path / "anew").mkdir()
+    whole = study_of(tmp_path / "anew", levels=levels, count=3)
+    assert whole.cells == study.cells
+
+
+def test_networks_stresses_and_levels_can_be_added(tmp_path):
+    study_of(tmp_path, levels={"gamma": [0.5]}, count=2)
+    model = Bright()
+    two = [Network("bright", model), Network("two", Bright(0.02))]
+    study = study_of(
+        tmp_path,
+        networks=two,
+        names=["gamma", "blur"],
+        levels={"gamma": [0.5, 2], "blur": [1]},
+        count=2,
+    )
+    assert len(model.seen) == 4  # gamma 2 and blur 1, of two pairs
+    assert len(study.cells) == 2 * (1 + 2 + 1)
+    back = read_study(tmp_path / FILE)
+    assert back.cells == study.cells
+    assert set(back.about["networks"]) == {"bright", "two"}
+    assert set(back.about["stresses"]) == {"gamma", "blur"}
+
+
+def test_a_changed_setting_is_refused_and_overwrite_begins_anew(tmp_path):
+    study_of(tmp_path, levels={"gamma": [0.5]}, count=2)
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(ArgumentError, match="seed is 1, and was 0.*--overwrite"):
+        study_of(tmp_path, levels={"gamma": [0.5]}, count=2, seed=1)
+    with pytest.raises(ArgumentError, match="network bright is not the one it was"):
+        study_of(tmp_path, networks=[Network("bright", Bright(0.5))], count=2)
+    with pytest.raises(ArgumentError, match="source painted is not the one it was"):
+        study_of(tmp_path, levels={"gamma": [0.5]}, count=3)
+    assert (tmp_path / FILE).read_bytes() == before
+    study = study_of(tmp_path, levels={"gamma": [2.0]}, count=3, seed=1, overwrite=True)
+    assert {key[3] for key in study.cells} == {0.0, 2.0}
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"format": "lcv evaluation 1"}', '{"format": "lcv robustness 1"}']
+)
+def test_a_file_that_is_not_ours_is_refused_and_left(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(FileError, match=FILE):
+        study_of(tmp_path)
+    assert (tmp_path / FILE).read_text() == text
+
+
+def test_flow_that_is_no_number_is_named(tmp_path):
+    with pytest.raises(ArgumentError, match="bright: its flow is not a number on painted, pair 0"):
+        study_of(tmp_path, networks=[Network("bright", Bright(float("nan")))])
+
+
+def test_a_level_that_cannot_be_is_refused_before_anything_is_measured(tmp_path):
+    model = Bright()
+    with pytest.raises(ArgumentError, match="gamma: g is -1.0"):
+        study_of(tmp_path, networks=[Network("bright", model)], levels={"gamma": [-1, 1]})
+    assert model.seen == []
+    assert not (tmp_path / FILE).exists()
+
+
+def test_labels_must_differ_and_there_must_be_some(tmp_path):
+    with pytest.raises(ArgumentError, match="two networks are called 'a'"):
+        study_of(tmp_path, networks=[Network("a", Bright()), Network("a", Bright())])
+    with pytest.raises(ArgumentError, match="there are no sources"):
+        run_study([Network("a", Bright())], [], [], RAFT, tmp_path)
+    with pytest.raises(ArgumentError, match="no pair with truth"):
+        Source("empty", [])
+
+
+def test_few_scenes_have_no_interval():
+    values = [float(k) for k in range(LEAST_SCENES)]
+    assert interval(values, ["a"] * LEAST_SCENES) is None
+    assert interval(values[:-1], list("abcd")) is None
+    low, high = interval(values, list("abcde"))
+    assert 0 <= low < 2 < high <= 4
+    assert interval([*values[:-1], None], list("abcde")) is None
+
+
+def test_everything_is_written_and_json_is_strict(tmp_path):
+    networks = [Network("bright", Bright()), Network("two", Bright(0.02))]
+    sources = [source()]
+    chosen = choose(
+        with_patches([PATCH]),
+        ["gamma", "patch", "random"],
+        {"gamma": [0.5, 1], "patch": [30], "random": [30]},
+    )
+    study = run_study(networks, sources, chosen, RAFT, tmp_path)
+    lines = write_outputs(study, networks, sources, chosen, RAFT, tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        FILE,
+        "curves.json",
+        "robustness.md",
+        "curves-painted-epe_image.png",
+        "curves-painted-fl_image.png",
+        "picture-painted-0.png",
+    }
+    assert len(lines) == 6
+
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    said = json.loads((tmp_path / FILE).read_text(), parse_constant=refuse)
+    assert said["settings"]["rule"] == "zero"
+    assert said["settings"]["protocol"]["name"] == "raft"
+    assert said["provenance"]["torch"]
+    assert str(tmp_path) not in (tmp_path / FILE).read_text()
+    curves = json.loads((tmp_path / "curves.json").read_text())
+    gamma = next(c for c in curves["painted"]["epe_image"] if c["stress"] == "gamma")
+    assert gamma["levels"] == [0.5, 1.0]
+    text = markdown(study)
+    assert "two: EPE per image" in text
+    assert "| painted | bright | p | black | 30 | 6 |" in text
+
+
+def test_curves_and_their_figure_hold_every_network_and_share_patch_panels(tmp_path):
+    networks = [Network("bright", Bright()), Network("two", Bright(0.02))]
+    study = study_of(
+        tmp_path,
+        networks=networks,
+        names=["gamma", "patch", "random"],
+        levels={"gamma": [0.5], "patch": [30], "random": [30]},
+    )
+    curves = curves_of(study, "painted")
+    assert [(c["stress"], c["network"]) for c in curves] == [
+        (s, n) for s in ("gamma", "patch:p", "random:p") for n in ("bright", "two")
+    ]
+    figure = curves_figure(study, "painted")
+    visible = [axis for axis in figure.axes if axis.get_visible()]
+    assert len(visible) == 2
+
+
+def test_sources_by_name_of_several_places_and_their_fingerprint(tmp_path):
+    fake.chairs(tmp_path / "a", 2)
+    fake.middlebury(tmp_path / "b", ["Venus"])
+    both = open_source(f"real={tmp_path / 'a'}:{tmp_path / 'b'}")
+    assert both.label == "real"
+    assert len(both) == 3
+    assert open_source(str(tmp_path / "a")).label == "a"
+    assert (
+        open_source(str(tmp_path / "a"), limit=1).fingerprint
+        != open_source(str(tmp_path / "a")).fingerprint
+    )
+    with pytest.raises(FileError, match="no such folder"):
+        open_source(str(tmp_path / "c"))
+    device = torch.device("cpu")
+    sizes = [len(pairs.indices) for pairs in both.batches(4, device, RAFT)]
+    again = [pairs.indices for pairs in both.batches(4, device, RAFT)]
+    assert sizes == [2, 1]
+    assert again == [(0, 1), (2,)]
