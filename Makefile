@@ -26,7 +26,7 @@ unit: setup
 	$(BIN)/pytest -n auto --dist worksteal
 
 demo: setup
-	$(BIN)/python examples/first_steps.py out
+	$(BIN)/python examples/demo.py out
 
 figures: setup
 	$(BIN)/python docs/figures.py
