@@ -18,13 +18,14 @@ LAYERS = [
     {"inner_product", "cost_volume"},
     {"layers"},
     {"models", "losses", "data", "visual"},
+    {"provenance"},
     {"evaluate", "predict"},
     {"train"},
     {"recipes", "studies"},
     {"export", "bench", "demo"},
     {"cli"},
 ]
-BESIDE: set[tuple[str, str]] = set()
+BESIDE: set[tuple[str, str]] = {("studies", "recipes")}
 ONLY_THESE_PACKAGES = {
     "inner_product": {"torch"},
     "cost_volume": {"torch"},

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from lcv.data.formats.image import write_image
 from lcv.data.synthetic.textures import is_held_out
@@ -38,9 +39,10 @@ def textures(folder: Path) -> Path:
 
 
 def weights(folder: Path) -> Path:
-    """RAFT-small as it is born, without W."""
+    """RAFT-small as it is born, without W; always the same."""
     path = folder / "born.safetensors"
     if not path.exists():
+        torch.manual_seed(0)  # fixtures of a whole module come before each test's own seed
         save_weights(build("raft-small", "euclidean"), path)
     return path
 

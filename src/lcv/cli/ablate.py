@@ -1,0 +1,169 @@
+"""`lcv ablate`: the paper's ablation and ours, several seeds, resumable, shown at any moment."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lcv.errors import ArgumentError
+from lcv.studies.columns import COLUMNS
+from lcv.train.config import TrainConfig
+
+INTERRUPTED = 130
+RANDOM = "random"
+
+
+def run(arguments: list[str]) -> int:
+    """Exit codes: 0 every cell is done, 130 stopped and saved, 2 an error or a cell that failed."""
+    options = make_parser().parse_args(arguments)
+    if options.show is not None:
+        return _show(options)
+    if options.output is None:
+        raise ArgumentError("-o is missing, wanted the study's folder; or --show FOLDER")
+
+    from lcv.studies import ablation_show
+    from lcv.studies.ablation import run as run_study
+    from lcv.studies.ablation_study import prepare
+    from lcv.studies.columns import choose
+
+    base = base_from(options)
+    study = prepare(
+        options.output,
+        base,
+        choose(base.model.name, options.columns),
+        options.seeds,
+        tests_from(options.test),
+        options.pairs,
+        options.split,
+        not options.no_weights,
+    )
+    outcome = run_study(study, options.device, options.jobs, options.minutes, _say, (_watch,))
+    written = ablation_show.write(study)
+    ablation_show.print_tables(study)
+    print(f"{options.output}: {', '.join(written)}")
+    if outcome.failed:
+        print(
+            f"lcv: cells that failed: {len(outcome.failed)}; the same command tries them again",
+            file=sys.stderr,
+        )
+        return 2
+    if outcome.interrupted:
+        print(f"stopped with {len(outcome.left)} cells to do; the same command goes on")
+        return INTERRUPTED
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    columns = "\n".join(f"  {c.name:<17}{c.label:<18}{c.note}" for c in COLUMNS)
+    parser = argparse.ArgumentParser(
+        "lcv ablate",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Train from the same weights with different kinds of W, on the same batches in\n"
+        "the same order, and compare with training on without W. The same command\n"
+        "goes on where it stopped.",
+        epilog=f"columns:\n{columns}\n\nexamples:\n"
+        "  lcv ablate --model raft-small --weights raft-small.pth --seeds 0 1 2 -o out\n"
+        "  lcv ablate --recipe vcn_kitti --data-root datasets --weights vcn.pth "
+        "--split every-fifth -o out\n"
+        "  lcv ablate --show out",
+    )
+    add = parser.add_argument
+    add("-o", "--output", help="the study's folder")
+    add("--show", metavar="FOLDER", help="tables and plot of a study as it stands; runs nothing")
+    add("--model", help="raft-small, raft-large, vcn, vcn-small, ddflow (default raft-small)")
+    add("--weights", help=f"a checkpoint or a published one's name; {RANDOM}: begin anew")
+    add("--columns", nargs="+", default=["paper"], help="names, or paper, ours, all (paper)")
+    add("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the data (0 1 2)")
+    add("--recipe", help="a training recipe to begin with, in place of procedural pairs")
+    add("--data-root", help="for a recipe on files: the folder of the datasets")
+    add("--textures", help="for procedural pairs: a folder of pictures to paint scenes with")
+    add("--steps", type=int, help="optimiser steps of each cell (1500)")
+    add("--batch", type=int, help="pairs a step (6)")
+    add("--size", nargs=2, type=int, metavar=("H", "W"), help="of what the network sees (256 320)")
+    add("--iters", type=int, help="iterations of a recurrent network in training (8)")
+    add("--lr", type=float, help="peak learning rate (1e-4)")
+    add("--precision", choices=["bf16", "float32", "float64"], help="of training (bf16)")
+    add("--graph", action="store_true", help="capture the step in a CUDA graph")
+    add("--validate-every", type=int, help="steps between validations (a sixth of them)")
+    add("--test", action="append", default=[], metavar="[NAME=]FOLDER", help="report this dataset")
+    add("--pairs", type=int, default=200, help="procedural pairs to report on (200)")
+    add("--split", default="hash", help="which scenes of files are held out: hash, every-fifth")
+    add("--jobs", type=int, default=1, help="cells at once, each in a process (1)")
+    add("--minutes", type=float, help="stop and save after these")
+    add("--no-weights", action="store_true", help="keep no weights of finished cells")
+    add("--device", help="cuda or cpu; the GPU where there is one")
+    return parser
+
+
+def base_from(options: argparse.Namespace) -> TrainConfig:
+    """What all columns share: the recipe's or the ready base, with what was said changed."""
+    from lcv.studies.ablation_base import paced, procedural_base
+
+    weights = None if options.weights == RANDOM else options.weights
+    if options.recipe is not None:
+        from lcv.recipes import load_recipe
+
+        base = load_recipe(options.recipe)
+        model = {"name": options.model} if options.model is not None else {}
+        model |= {"weights": weights} if options.weights is not None else {}
+        base = replace(base, model=replace(base.model, **model))
+    else:
+        base = procedural_base(options.model or "raft-small", weights)
+    if base.model.weights is None and options.weights is None:
+        raise ArgumentError(
+            f"--weights is missing, wanted a checkpoint to begin with, or the word {RANDOM}"
+        )
+    data: dict[str, Any] = {"textures": options.textures, "root": options.data_root}
+    data["size"] = None if options.size is None else tuple(options.size)
+    whole = {"steps": options.steps, "batch": options.batch, "precision": options.precision}
+    base = replace(
+        base,
+        data=replace(base.data, **_said(data)),
+        optim=replace(base.optim, **_said({"lr": options.lr})),
+        loss=replace(base.loss, **_said({"iters": options.iters})),
+        graph=base.graph or options.graph,
+        **_said(whole),
+    )
+    return paced(base, options.validate_every)
+
+
+def tests_from(words: list[str]) -> dict[str, str]:
+    """`real=datasets/real` or `datasets/real`: folders to report on, by name."""
+    tests = {}
+    for word in words:
+        name, separator, where = word.partition("=")
+        where = where if separator else word
+        name = name if separator else Path(word).name
+        if not Path(where).exists():
+            raise ArgumentError(f"--test {word}: there is no {where}, wanted a dataset")
+        if name in tests:
+            raise ArgumentError(f"--test {word}: two tests are called {name!r}; use NAME=FOLDER")
+        tests[name] = where
+    return tests
+
+
+def _show(options: argparse.Namespace) -> int:
+    from lcv.studies import ablation_show
+    from lcv.studies.ablation_study import read_study
+
+    study = read_study(options.show)
+    ablation_show.print_tables(study)
+    print(f"{options.show}: {', '.join(ablation_show.write(study))}")
+    return 0
+
+
+def _say(words: str) -> None:
+    print(words, flush=True)
+
+
+def _watch(entry: dict[str, Any]) -> None:
+    """A line a validation, where cells run one by one."""
+    if entry["kind"] == "validation":
+        _say(f"  step {entry['step']}: validation EPE {entry['validation/epe']:.3f} px")
+
+
+def _said(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,31 @@
+"""`lcv report`: one self-contained page, and the same in Markdown, from any results."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def run(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        "lcv report",
+        description="Put results beside the paper's numbers: one HTML page that needs nothing "
+        "else, and a Markdown file of the same name.",
+        epilog="lcv report eval.json out/ablation out/robustness runs/mine -o report.html",
+    )
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results of lcv eval (JSON), folders of lcv ablate, lcv robust or lcv train",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="PAGE.html")
+    parser.add_argument("--title", help="of the page")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing outputs")
+    options = parser.parse_args(arguments)
+
+    from lcv.studies.report import TITLE, write_report
+
+    written = write_report(options.runs, options.output, options.title or TITLE, options.overwrite)
+    for path in written:
+        print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
+    return 0

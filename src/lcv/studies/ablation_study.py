@@ -1,0 +1,260 @@
+"""What an ablation is, and the folder in which it lives.
+
+OUT/study.json           the base configuration, tests, columns and seeds
+OUT/cells/lcv-0/         one training run: config.json, log.jsonl, result.json, weights
+OUT/validation.txt, test.txt     the held-out scenes of a file dataset
+OUT/table.md, plot.svg   what there is to see so far
+
+Columns and seeds may be added to a study later; whatever would change a number may not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lcv.errors import ArgumentError, FileError
+from lcv.files import whole_file
+from lcv.models.build import find
+from lcv.models.published import sha256_of
+from lcv.recipes.stored import config_from
+from lcv.studies.ablation_split import (
+    HELD_OUT,
+    RULES,
+    check_not_trained_on,
+    held_out_config,
+    write_list,
+)
+from lcv.studies.columns import BY_NAME, COLUMNS, Column
+from lcv.train.config import TrainConfig
+
+FORMAT = "lcv ablation 1"
+# Where things lie and how fast they go; none of it changes a number that a study reports.
+MAY_CHANGE = ("folder", "log_every", "save_every", "keep_every", "model.weights")
+MAY_CHANGE_DATA = ("textures", "root", "workers", "ahead")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A column with a seed; one cell for all seeds where nothing is drawn, as in "original"."""
+
+    column: Column
+    seed: int
+    drawn: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.column.name}-{self.seed}" if self.drawn else self.column.name
+
+    def __str__(self) -> str:
+        return f"{self.column.name}, seed {self.seed}" if self.drawn else self.column.name
+
+
+@dataclass(frozen=True)
+class Study:
+    """An ablation: one base run, changed by column and seed, measured on the same pairs.
+
+    base:  what every column shares; weights, data, schedule, steps
+    tests: what is reported, by name: "procedural", or a dataset's folder or list
+    pairs: how many procedural pairs are tested on
+    split: how scenes of a file dataset are held out, see `split_scenes`
+    keep:  whether a finished cell keeps its best weights
+    """
+
+    folder: Path
+    base: TrainConfig
+    columns: tuple[Column, ...]
+    seeds: tuple[int, ...]
+    tests: dict[str, str]
+    pairs: int = 200
+    split: str = RULES[0]
+    weights_sha256: str | None = None
+    keep: bool = True
+
+    @property
+    def model(self) -> str:
+        return self.base.model.name
+
+    def cells(self) -> Iterator[Cell]:
+        """Seed by seed, so that every seed that is there is there in most columns."""
+        cells = (self.cell(column.name, seed) for seed in self.seeds for column in self.columns)
+        yield from dict.fromkeys(cells)
+
+    def cell(self, column: str, seed: int) -> Cell:
+        """The cell that holds a column's numbers for a seed."""
+        if column not in {each.name for each in self.columns} or seed not in self.seeds:
+            raise ArgumentError(f"{self.folder}: the study has no cell {column}, seed {seed}")
+        drawn = BY_NAME[column].trained or self.base.model.weights is None
+        return Cell(BY_NAME[column], seed if drawn else self.seeds[0], drawn)
+
+    def folder_of(self, cell: Cell) -> Path:
+        return self.folder / "cells" / cell.name
+
+    def result(self, cell: Cell) -> dict[str, Any] | None:
+        """What a finished cell measured; None if it is not finished."""
+        path = self.folder_of(cell) / "result.json"
+        return _json_at(path) if path.exists() else None
+
+    def failure(self, cell: Cell) -> str | None:
+        """Why a cell failed when it was last tried."""
+        path = self.folder_of(cell) / "failure.txt"
+        return path.read_text(encoding="utf-8").strip() if path.exists() else None
+
+    def weights(self) -> Path | None:
+        return None if self.base.model.weights is None else find(self.base.model.weights)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "base": self.base.as_dict(),
+            "columns": [column.name for column in self.columns],
+            "seeds": list(self.seeds),
+            "tests": self.tests,
+            "pairs": self.pairs,
+            "split": self.split,
+            "weights_sha256": self.weights_sha256,
+            "keep": self.keep,
+        }
+
+
+def prepare(
+    folder: str | os.PathLike[str],
+    base: TrainConfig,
+    columns: Sequence[Column],
+    seeds: Sequence[int],
+    tests: dict[str, str] | None = None,
+    pairs: int = 200,
+    split: str = RULES[0],
+    keep: bool = True,
+) -> Study:
+    """A study in a folder: begun, or joined if the folder holds the same one.
+
+    tests: datasets to report besides the held-out pairs of the training's own kind
+    """
+    folder = Path(folder)
+    _check(base, seeds, pairs)
+    _check_folder(folder)
+    weights = None if base.model.weights is None else sha256_of(find(base.model.weights))
+    base, lists = held_out_config(replace(base, folder=""), folder, split)
+    own = (
+        {"procedural": "procedural"}
+        if base.data.source == "procedural"
+        else {HELD_OUT: str(folder / "test.txt")}
+    )
+    for name, where in (tests or {}).items():
+        if name in own:
+            raise ArgumentError(f"test {name!r} is the study's own; call {where} something else")
+        check_not_trained_on(base, where)
+    study = Study(
+        folder,
+        base,
+        tuple(columns),
+        tuple(dict.fromkeys(seeds)),
+        own | (tests or {}),
+        pairs,
+        split,
+        weights,
+        keep,
+    )
+    if (folder / "study.json").exists():
+        study = _joined(read_study(folder), study)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, records in lists.items():
+        write_list(records, path)
+    with whole_file(folder / "study.json", overwrite=True) as temporary:
+        temporary.write_text(json.dumps(study.as_dict(), indent=2) + "\n", encoding="utf-8")
+    return study
+
+
+def read_study(folder: str | os.PathLike[str]) -> Study:
+    """The study that a folder holds."""
+    folder = Path(folder)
+    path = folder / "study.json"
+    if not path.exists():
+        raise FileError(f"{folder}: holds no ablation; wanted the folder of one, with study.json")
+    said = _json_at(path)
+    if said.get("format") != FORMAT:
+        raise FileError(f"{path}: its format is {said.get('format')!r}, wanted {FORMAT!r}")
+    unknown = [name for name in said["columns"] if name not in BY_NAME]
+    if unknown:
+        raise FileError(f"{path}: there is no column {unknown[0]!r}; the file is of a newer lcv")
+    return Study(
+        folder,
+        config_from(said["base"], str(path)),
+        tuple(BY_NAME[name] for name in said["columns"]),
+        tuple(said["seeds"]),
+        said["tests"],
+        said["pairs"],
+        said["split"],
+        said["weights_sha256"],
+        said["keep"],
+    )
+
+
+def _joined(old: Study, new: Study) -> Study:
+    """The new study with the old one's columns and seeds too, if they are of one kind."""
+    before, now = _what_counts(old), _what_counts(new)
+    for name in now:
+        if before[name] != now[name]:
+            raise ArgumentError(
+                f"{old.folder}: holds an ablation with {name} {before[name]!r}, and this one has "
+                f"{now[name]!r}; numbers of both cannot stand in one table. Choose another folder."
+            )
+    names = {column.name for column in (*old.columns, *new.columns)}
+    columns = tuple(column for column in COLUMNS if column.name in names)
+    return replace(new, columns=columns, seeds=tuple(dict.fromkeys((*old.seeds, *new.seeds))))
+
+
+def _what_counts(study: Study) -> dict[str, Any]:
+    """Everything that changes a reported number, by dotted name."""
+    flat: dict[str, Any] = {}
+    for name, value in study.base.as_dict().items():
+        if isinstance(value, dict) and name in ("model", "data", "optim", "loss"):
+            flat |= {f"{name}.{inner}": each for inner, each in value.items()}
+        else:
+            flat[name] = value
+    hidden = {*MAY_CHANGE, *(f"data.{name}" for name in MAY_CHANGE_DATA), "validation"}
+    flat = {name: value for name, value in flat.items() if name not in hidden}
+    # Through JSON, which knows no tuples, as the one that was read has been.
+    plain = json.loads(json.dumps(flat))
+    own = {"pairs": study.pairs, "split": study.split, "tests": sorted(study.tests)}
+    return {**plain, **own, "weights": study.weights_sha256}
+
+
+def _check(base: TrainConfig, seeds: Sequence[int], pairs: int) -> None:
+    if not seeds:
+        raise ArgumentError("seeds is empty, wanted at least one; three or more give intervals")
+    if any(not 0 <= seed < 2**30 for seed in seeds):
+        raise ArgumentError(f"seeds are {list(seeds)}, wanted whole numbers from 0 to 2³⁰ − 1")
+    if pairs < 1:
+        raise ArgumentError(f"pairs is {pairs}, wanted at least 1")
+    if base.validate_every < 1:
+        raise ArgumentError(
+            "validate_every is 0, so no best checkpoint could be chosen; wanted at least 1"
+        )
+    if base.validate_every > base.steps:
+        raise ArgumentError(
+            f"validate_every is {base.validate_every} and there are {base.steps} steps; wanted at "
+            f"most as many, so that a best checkpoint can be chosen"
+        )
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder}: this is a file, wanted a folder for the study")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "study.json").exists():
+        raise FileError(f"{folder}: holds other things than an ablation; choose a new folder")
+
+
+def _json_at(path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"{path}: cannot be read as JSON ({error})") from None
+    if not isinstance(said, dict):
+        raise FileError(f"{path}: is a {type(said).__name__}, wanted names and values")
+    return said

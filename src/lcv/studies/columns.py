@@ -1,0 +1,184 @@
+"""The columns of the ablation as data: what is free in W, and what else differs from the others.
+
+The paper's seven (its table 3), then ours. A column changes a training run in the fields below and
+in nothing else, so any network, data and schedule can be ablated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from lcv.errors import ArgumentError
+from lcv.train.config import TrainConfig
+
+KEEP_CHANNELS = ("vcn", "vcn-small")
+"""Networks whose cost volume does not sum over channels, so that the form of W matters."""
+REFERENCE = "continued"
+"""The column that the others are compared with, pair by pair and seed by seed."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One way to go on from the same weights."""
+
+    name: str
+    """What to call it in a command and a folder."""
+    label: str
+    """What to call it in a table."""
+    inner_product: str = "euclidean"
+    """A key of `lcv.inner_product.INNER_PRODUCTS`."""
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Options of the network's builder that differ: form."""
+    optim: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Fields of `OptimConfig` that differ."""
+    starts_at: float = 0.0
+    """Share of the steps before which W stays at I."""
+    trained: bool = True
+    """Whether it is trained at all."""
+    paper: bool = True
+    """Whether it is one of the paper's."""
+    note: str = ""
+    """What there is to know about it."""
+
+
+COLUMNS = (
+    Column("original", "original", trained=False, note="the weights as they are"),
+    Column("continued", "continued", note="trained on without W: what the others are held against"),
+    Column(
+        "free",
+        "free W",
+        "free",
+        {"form": "left"},
+        note="any matrix, neither symmetric nor positive",
+    ),
+    Column("diagonal", "Λ only", "diagonal", note="P = I: each channel weighed on its own"),
+    Column("rotation", "P only", "rotation", note="Λ = I, W computed as PᵀP"),
+    Column(
+        "gram",
+        "1×1 convolution",
+        "gram",
+        {"form": "factor"},
+        note="W = RᵀR, R on both features, started at I",
+    ),
+    Column("lcv", "full LCV", "elliptical", note="W = PᵀΛP"),
+    Column(
+        "riemannian",
+        "LCV, Riemannian",
+        "riemannian",
+        paper=False,
+        note="P moved on the Stiefel manifold, Eq. (5) and (6)",
+    ),
+    Column(
+        "lcv-left",
+        "LCV, left",
+        "elliptical",
+        {"form": "left"},
+        paper=False,
+        note="(Wᵀf₁)·f₂",
+    ),
+    Column(
+        "lcv-factor",
+        "LCV, factor",
+        "elliptical",
+        {"form": "factor"},
+        paper=False,
+        note="(Qf₁)·(Qf₂)",
+    ),
+    Column(
+        "rotation-factor",
+        "P only, factor",
+        "rotation",
+        {"form": "factor"},
+        paper=False,
+        note="(Pf₁)·(Pf₂): P is moved, by rounding alone where channels are summed",
+    ),
+    Column(
+        "lcv-delayed",
+        "LCV, delayed",
+        "elliptical",
+        starts_at=0.5,
+        paper=False,
+        note="W stays at I for the first half of the steps",
+    ),
+    Column(
+        "w-alone",
+        "W alone",
+        "elliptical",
+        optim={"w_alone": True},
+        paper=False,
+        note="everything else stays as it is",
+    ),
+)
+BY_NAME = {column.name: column for column in COLUMNS}
+PAPER = tuple(column.name for column in COLUMNS if column.paper)
+OURS = tuple(column.name for column in COLUMNS if not column.paper)
+
+
+def form_of(model: str, column: Column) -> str:
+    """How W enters this network in this column: what it says, or the network's default."""
+    default = "factor" if model in KEEP_CHANNELS else "left"
+    return str(column.options.get("form", default))
+
+
+def is_null_control(model: str, column: Column) -> bool:
+    """Whether the column computes, in exact arithmetic, what "continued" computes.
+
+    "P only" does, since PᵀP = I, unless channels are kept apart and P acts on both features: then
+    each of VCN's channelwise products is another one.
+    """
+    apart = model in KEEP_CHANNELS and form_of(model, column) == "factor"
+    return column.inner_product == "rotation" and not apart
+
+
+def choose(model: str, names: Sequence[str] = ("paper",)) -> tuple[Column, ...]:
+    """The columns of these names, in the order of the list above; "paper", "ours", "all" are sets.
+
+    A column that would be another one again for this network ("LCV, left" where left is the
+    default) comes only when it is named. "continued" is always among them.
+    """
+    sets = {"paper": PAPER, "ours": OURS, "all": (*PAPER, *OURS)}
+    wanted = {REFERENCE}
+    for name in names:
+        if name in sets:
+            wanted |= {each for each in sets[name] if not _is_again(model, BY_NAME[each])}
+        elif name in BY_NAME:
+            wanted.add(name)
+        else:
+            near = get_close_matches(name, BY_NAME, n=2)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise ArgumentError(
+                f"there is no column {name!r}; {hint}There are {', '.join(BY_NAME)}, and the sets "
+                f"{', '.join(sets)}"
+            )
+    return tuple(column for column in COLUMNS if column.name in wanted)
+
+
+def _is_again(model: str, column: Column) -> bool:
+    def what(c: Column) -> tuple[Any, ...]:
+        return c.inner_product, form_of(model, c), c.optim, c.starts_at, c.trained
+
+    before = COLUMNS[: COLUMNS.index(column)]
+    return any(what(column) == what(other) for other in before if other.trained)
+
+
+def config_for(column: Column, base: TrainConfig, seed: int, folder: Path) -> TrainConfig:
+    """The run of one column and seed: the base, changed where the column says and nowhere else."""
+    waits = round(column.starts_at * base.steps)
+    # The manifold's optimiser reads its rate from the host, which a captured step would not see.
+    graph = base.graph and column.inner_product != "riemannian"
+    return replace(
+        base,
+        model=replace(
+            base.model,
+            inner_product=column.inner_product,
+            options={**base.model.options, **column.options},
+        ),
+        optim=replace(base.optim, **{"w_from_step": waits, **column.optim}),
+        graph=graph,
+        seed=seed,
+        folder=str(folder),
+    )

@@ -1,0 +1,112 @@
+"""One self-contained page, and the same in Markdown, from any results: the paper's tables with ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lcv.errors import ArgumentError
+from lcv.files import check_output, whole_file
+from lcv.studies.report_ablation import ablation
+from lcv.studies.report_blocks import Block, Heading, Row, TableBlock
+from lcv.studies.report_page import markdown, page
+from lcv.studies.report_robust import robustness
+from lcv.studies.report_sources import (
+    Ablation,
+    Evaluation,
+    Robustness,
+    Source,
+    Training,
+    read_sources,
+)
+from lcv.studies.report_tables import everything, supervised, unsupervised
+from lcv.studies.report_training import training
+
+TITLE = "A learnable cost volume: results"
+SUBTITLE = (
+    "Rows on a coloured ground are ours; grey ones are the paper's (“Learnable Cost Volume Using the "
+    "Cayley Representation”, ECCV 2020). EPE and AEPE are in pixels, Fl-all in percent; the paper's "
+    "tables headed “AEPE/Fl-all” hold Fl-all and then AEPE, and are named here as what they hold."
+)
+
+
+def write_report(
+    paths: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    title: str = TITLE,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Read what there is at `paths`, write `output` and the same name with .md; both are returned.
+
+    output: a name that ends in .html
+    """
+    output = Path(output)
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise ArgumentError(f"{output}: ends in {output.suffix!r}, wanted the name of a .html file")
+    text = output.with_suffix(".md")
+    for path in (output, text):
+        check_output(path, overwrite)
+    sources = read_sources([Path(path) for path in paths])
+    blocks = blocks_of(sources)
+    for path, content in (
+        (output, page(title, SUBTITLE, blocks)),
+        (text, markdown(title, SUBTITLE, blocks)),
+    ):
+        with whole_file(path, overwrite) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+    return [output, text]
+
+
+def blocks_of(sources: Sequence[Source]) -> list[Block]:
+    """Everything there is to say about the sources, in the order of the paper."""
+    if not sources:
+        raise ArgumentError("a report of nothing; wanted at least one result or folder")
+    results = [r for source in sources if isinstance(source, Evaluation) for r in source.results]
+    return [
+        *supervised(results),
+        *unsupervised(results),
+        *ablation([s for s in sources if isinstance(s, Ablation)]),
+        *robustness([s for s in sources if isinstance(s, Robustness)]),
+        *training([s for s in sources if isinstance(s, Training)]),
+        *everything(results),
+        *origins(sources),
+    ]
+
+
+def origins(sources: Sequence[Source]) -> list[Block]:
+    """Where every number comes from: version, commit, machine."""
+    rows = []
+    for source in sources:
+        for kind, what, origin in _origins(source):
+            commit = str(origin.get("commit") or "–")[:12]
+            changed = " (changed)" if origin.get("modified") else ""
+            cells = (source.name, kind, what, f"{commit}{changed}", *_machine(origin))
+            rows.append(Row(tuple(cells)))
+    head = ("source", "made by", "what", "commit", "torch", "machine")
+    unique = tuple(dict.fromkeys(rows))
+    return [Heading("Where it comes from"), TableBlock("Sources", head, unique)]
+
+
+def _origins(source: Source) -> list[tuple[str, str, dict[str, Any]]]:
+    if isinstance(source, Evaluation):
+        return [
+            ("lcv eval", f"{r.label or 'result'}: {', '.join(r.datasets)}", r.provenance)
+            for r in source.results
+        ]
+    if isinstance(source, Ablation):
+        study = source.study
+        cells = [study.result(cell) for cell in study.cells()]
+        done = [cell for cell in cells if cell is not None]
+        origin: dict[str, Any] = done[0].get("provenance", {}) if done else {}
+        return [("lcv ablate", f"{study.model}, {len(study.columns)} columns", origin)]
+    if isinstance(source, Robustness):
+        what = f"{', '.join(source.study.about.get('networks', {}))}"
+        return [("lcv robust", what, source.study.about.get("provenance", {}))]
+    name = source.config.get("model", {}).get("name", "network")
+    return [("lcv train", str(name), {})]
+
+
+def _machine(origin: dict[str, Any]) -> tuple[str, str]:
+    return str(origin.get("torch") or "–"), str(origin.get("device") or "–")

@@ -1,0 +1,129 @@
+"""What a report can be made of, told from the files themselves; anything else is refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lcv.errors import FileError
+from lcv.evaluate.results import FORMAT as EVALUATION
+from lcv.evaluate.results import Result, read_results
+from lcv.studies import ablation_study
+from lcv.studies.robustness import results as robustness
+from lcv.studies.robustness.run import FILE as ROBUSTNESS_FILE
+from lcv.train.log import read_log
+
+WANTED = (
+    "wanted a result of `lcv eval -o`, or the folder of `lcv ablate` (study.json), of "
+    f"`lcv robust` ({ROBUSTNESS_FILE}) or of a training run (log.jsonl)"
+)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A file of results of `lcv eval`."""
+
+    name: str
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The folder of `lcv ablate`, finished or not."""
+
+    name: str
+    study: ablation_study.Study
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """The folder of `lcv robust`, and the pictures in it."""
+
+    name: str
+    study: robustness.Study
+    pictures: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run of `lcv train`: its configuration and its log."""
+
+    name: str
+    config: dict[str, Any]
+    entries: tuple[dict[str, Any], ...]
+
+
+Source = Evaluation | Ablation | Robustness | Training
+
+
+def read_sources(paths: Sequence[str | Path]) -> list[Source]:
+    """Every source once, in the order given; names that two of them share are told apart."""
+    places = list(dict.fromkeys(Path(path).resolve() for path in paths))
+    names = [_name(place) for place in places]
+    return [
+        read_source(place, name if names.count(name) == 1 else f"{place.parent.name}/{name}")
+        for place, name in zip(places, names, strict=True)
+    ]
+
+
+def read_source(path: Path, name: str | None = None) -> Source:
+    """One source, whatever it is."""
+    name = name or _name(path)
+    if path.is_dir():
+        if (path / "study.json").exists():
+            return Ablation(name, ablation_study.read_study(path))
+        if (path / ROBUSTNESS_FILE).exists():
+            return _robustness(path / ROBUSTNESS_FILE, name)
+        if (path / "log.jsonl").exists():
+            return _training(path, name)
+        raise FileError(f"{path}: this folder holds nothing that a report is made of; {WANTED}")
+    if not path.exists():
+        raise FileError(f"{path}: there is no such file or folder; {WANTED}")
+    if path.name == "log.jsonl":
+        return _training(path.parent, name)
+    kind = _format_of(path)
+    if kind == EVALUATION:
+        return Evaluation(name, tuple(read_results(path)))
+    if kind == robustness.FORMAT:
+        return _robustness(path, name)
+    if kind == ablation_study.FORMAT:
+        return Ablation(name, ablation_study.read_study(path.parent))
+    raise FileError(f"{path}: is nothing that a report is made of; {WANTED}")
+
+
+def _name(path: Path) -> str:
+    if path.name in ("study.json", "log.jsonl", ROBUSTNESS_FILE):
+        return path.resolve().parent.name
+    return path.stem if path.suffix == ".json" else path.resolve().name
+
+
+def _format_of(path: Path) -> str | None:
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        return None
+    found = said.get("format") if isinstance(said, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _robustness(path: Path, name: str) -> Robustness:
+    pictures = tuple(sorted(path.parent.glob("picture-*.png")))
+    return Robustness(name, robustness.read_study(path), pictures)
+
+
+def _training(folder: Path, name: str) -> Training:
+    try:
+        entries = tuple(read_log(folder / "log.jsonl"))
+        path = folder / "config.json"
+        config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except (OSError, ValueError) as error:
+        raise FileError(f"{folder}: its log or configuration cannot be read ({error})") from None
+    whole = all(isinstance(e, dict) and "kind" in e and "step" in e for e in entries)
+    if not whole or not isinstance(config, dict):
+        raise FileError(f"{folder}: log.jsonl is not the log of a training run of ours")
+    return Training(name, config, entries)

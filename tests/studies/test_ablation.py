@@ -1,0 +1,352 @@
+"""The ablation end to end on a tiny network: one order of data, a null control, stops and resumes."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lcv.errors import ArgumentError, FileError
+from lcv.inner_product import Rotation
+from lcv.models.build import load
+from lcv.studies import ablation, ablation_cell
+from lcv.studies.ablation import run
+from lcv.studies.ablation_show import markdown, plot, write
+from lcv.studies.ablation_study import prepare, read_study
+from lcv.studies.ablation_summary import summarise
+from lcv.studies.columns import BY_NAME, PAPER, choose, config_for
+from lcv.train import loop
+from lcv.train import run as run_training
+from lcv.train.checkpoint import Folder, read
+from lcv.train.log import read_log
+from lcv.train.step import Step
+from testing.ablating import tiny_base
+
+PAIRS = 2
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_measures():
+    """Validation on two pairs where it has 48."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lcv.train.validate.PAIRS", 2)
+        yield
+
+
+@pytest.fixture(scope="module")
+def seven(tmp_path_factory):
+    """The paper's seven columns with two seeds, and the batches that each cell was shown."""
+    folder = tmp_path_factory.mktemp("seven")
+    seen: dict[str, list[str]] = {}
+    take = Step.__call__
+
+    def noted(self, batch, number):
+        content = b"".join(x.numpy().tobytes() for x in (batch.image1, batch.image2, batch.flow))
+        digest = hashlib.sha256(content).hexdigest()
+        seen.setdefault(Path(self.config.folder).name, []).append(digest)
+        take(self, batch, number)
+
+    said = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Step, "__call__", noted)
+        study = prepare(
+            folder / "out", tiny_base(folder), choose("raft-small"), (0, 1), pairs=PAIRS
+        )
+        outcome = run(study, "cpu", say=said.append)
+    assert not outcome.failed
+    assert not outcome.left
+    return study, seen, said
+
+
+def test_every_cell_is_measured_at_best_and_last_on_the_same_pairs(seven):
+    study, _, said = seven
+    cells = list(study.cells())
+    assert len(cells) == 1 + 6 * 2  # the weights as they are need no seed
+    assert len(said) == len(cells) + 1
+    for cell in cells:
+        result = study.result(cell)
+        for checkpoint in ("best", "last"):
+            test = result[checkpoint]["tests"]["procedural"]
+            assert test["pairs"]["names"] == ["0", "1"]
+            mean = sum(test["pairs"]["epe"]) / PAIRS
+            assert test["metrics"]["epe"] == pytest.approx(mean, rel=1e-9)  # equal sizes
+        validated = (
+            [
+                (entry["validation/epe"], entry["step"])
+                for entry in read_log(study.folder_of(cell) / "log.jsonl")
+                if entry["kind"] == "validation"
+            ]
+            if cell.column.trained
+            else [(0, 0)]
+        )
+        assert result["best"]["step"] == min(validated)[1]
+        assert result["last"]["step"] == (2 if cell.column.trained else 0)
+
+
+def test_a_seed_shows_every_column_the_same_batches_in_the_same_order(seven):
+    study, seen, _ = seven
+    trained = [name for name in PAPER if BY_NAME[name].trained]
+    for seed in (0, 1):
+        orders = [seen[f"{name}-{seed}"] for name in trained]
+        assert all(order == orders[0] for order in orders)
+        assert len(set(orders[0])) == study.base.steps
+    assert not set(seen["continued-0"]) & set(seen["continued-1"])
+
+
+def test_finished_cells_are_small_and_their_weights_load(seven):
+    study, _, _ = seven
+    for cell in study.cells():
+        files = {path.name for path in study.folder_of(cell).iterdir()}
+        kept = {"result.json", "log.jsonl", "config.json", "weights.safetensors", "weights.json"}
+        assert files == (kept if cell.column.trained else {"result.json"})
+    lcv = study.folder_of(study.cell("lcv", 0)) / "weights.safetensors"
+    assert lcv.stat().st_size < 2.2e6  # a million numbers in half precision
+    assert load("raft-small", lcv).spec.inner_product == "elliptical"
+
+
+def test_a_finished_study_is_left_as_it_is(seven):
+    study, _, _ = seven
+    said = []
+    outcome = run(read_study(study.folder), "cpu", say=said.append)
+    assert said == ["13 of 13 cells are done"]
+    assert not outcome.done
+
+
+def test_the_null_control_differs_by_nothing_and_the_others_do(seven):
+    """Two steps on a CPU: W = PᵀP multiplies by an exact identity.
+
+    What is left is the norm of the gradient, which has one more part: its last bit, 1e-7 of an
+    update, which in two steps is far from the whole error.
+    """
+    study, _, _ = seven
+    for table in summarise(study):
+        rows = {row.column.name: row for row in table.rows}
+        rounding = 1e-7 * rows["continued"].mean
+        assert rows["rotation"].null_control
+        assert max(map(abs, rows["rotation"].differences)) < rounding
+        for name in ("free", "diagonal", "gram", "lcv"):
+            assert max(map(abs, rows[name].differences)) > 10 * rounding
+        assert rows["continued"].differences == ()
+        assert rows["original"].values == pytest.approx(rows["original"].values[:1])
+
+
+def test_table_and_plot(seven):
+    study, _, _ = seven
+    text = markdown(study)
+    assert "13 of 13 cells are done" in text
+    assert "| P only (null control) | 2 |" in text
+    assert text.count("| full LCV | 2 |") == 2  # best and last
+    picture = plot(study)
+    assert picture.startswith("<svg")
+    assert "1×1 convolution" in picture
+    assert write(study) == ["table.md", "plot.svg"]
+    assert (study.folder / "plot.svg").read_text() == picture
+
+
+def test_an_interrupted_cell_is_carried_on_to_the_bit(seven, tmp_path, monkeypatch):
+    study, _, _ = seven
+    columns = choose("raft-small", ["lcv"])
+    other = replace(study, folder=tmp_path / "out", columns=columns, seeds=(0,))
+    real = ablation_cell.run_training
+    monkeypatch.setattr(ablation_cell, "run_training", lambda *arguments: real(*arguments, until=1))
+    outcome = run(other, "cpu", say=lambda _: None)
+    assert outcome.interrupted
+    assert len(outcome.left) == 2
+    # What is left to carry: the last checkpoint, and the best without its optimiser.
+    kept = Folder(other.folder_of(other.cell("continued", 0)))
+    assert sorted(p.name for p in kept.checkpoints.iterdir()) == ["best.pt", "last.pt"]
+    assert "optimisers" not in read(kept.path("best"))
+    monkeypatch.setattr(ablation_cell, "run_training", real)
+    assert not run(other, "cpu", say=lambda _: None).interrupted
+    for name in ("continued", "lcv"):
+        for checkpoint in ("best", "last"):
+            one, two = (s.result(s.cell(name, 0))[checkpoint] for s in (study, other))
+            assert one == two
+
+
+def test_a_cell_that_fails_does_not_stop_the_others(seven, tmp_path, monkeypatch):
+    study, _, _ = seven
+    other = replace(study, folder=tmp_path / "out", columns=choose("raft-small", ["free"]))
+    other = replace(other, seeds=(0,))
+    real = ablation_cell.run_training
+
+    def diverging(config, *rest):
+        if config.model.inner_product == "euclidean":
+            raise loop.NotFinite("step 3: the loss is not finite")
+        return real(config, *rest)
+
+    monkeypatch.setattr(ablation_cell, "run_training", diverging)
+    said = []
+    outcome = run(other, "cpu", say=said.append)
+    assert [str(cell) for cell in outcome.failed] == ["continued, seed 0"]
+    assert [str(cell) for cell in outcome.done] == ["free, seed 0"]
+    assert "continued, seed 0: failed: step 3: the loss is not finite" in said
+    assert "| continued | 0, 1 failed | – |" in markdown(other)
+    monkeypatch.setattr(ablation_cell, "run_training", real)
+    assert not run(other, "cpu", say=lambda _: None).failed
+    assert "failed" not in markdown(other)
+
+
+STUB = """
+import json, sys, time
+from pathlib import Path
+
+folder, column, seed = sys.argv[1:4]
+cell = Path(folder) / "cells" / (column if column == "original" else f"{column}-{seed}")
+if column == "gram":
+    sys.exit("a word on the way out")
+if column == "free":
+    (cell / "failure.txt").write_text("the loss is not finite")
+    sys.exit(2)
+if column == "lcv":
+    time.sleep(60)
+test = {"metrics": {"epe": 1.0, "fl": 2.0}, "pairs": {"names": ["0"], "scenes": ["0"], "epe": [1.0]}}
+at = {"step": 1, "tests": {"procedural": test}}
+(cell / "result.json").write_text(json.dumps({"best": at, "last": at}))
+"""
+
+
+def test_several_cells_at_once_are_processes_that_end_well_or_badly_or_are_stopped(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "stub.py").write_text(STUB)
+    monkeypatch.setattr(ablation, "CELL", (sys.executable, str(tmp_path / "stub.py")))
+    study = prepare(tmp_path / "out", tiny_base(tmp_path), choose("raft-small"), (0,), pairs=1)
+    said = []
+    outcome = run(study, "cpu", jobs=3, minutes=0.05, say=said.append)
+    done = ["continued", "diagonal", "original", "rotation"]
+    assert sorted(cell.column.name for cell in outcome.done) == done
+    assert sorted(cell.column.name for cell in outcome.failed) == ["free", "gram"]
+    assert [cell.column.name for cell in outcome.left] == ["lcv"]
+    assert outcome.interrupted
+    assert "free, seed 0: failed: the loss is not finite" in said
+    assert any("ended with 1; its last line: a word on the way out" in line for line in said)
+    # Begun cells and failures are tried again; finished ones are not.
+    assert run(study, "cpu", jobs=3, minutes=0.02, say=said.append).done == []
+    assert said[-3].startswith("4 of 7 cells are done")
+
+
+def test_the_process_of_a_cell(seven, tmp_path, monkeypatch):
+    study, _, _ = seven
+    assert ablation_cell.main([str(study.folder), "lcv", "1"]) == 0
+
+    def cut_short(config, *rest):
+        return run_training(replace(config, folder=str(tmp_path / "elsewhere")), until=1)
+
+    def failing(config, *rest):
+        raise loop.NotFinite("no")
+
+    study = prepare(tmp_path / "out", tiny_base(tmp_path), choose("raft-small", []), (0,), pairs=1)
+    words = [str(study.folder), "continued", "0", "--device", "cpu"]
+    monkeypatch.setattr(ablation_cell, "run_training", failing)
+    assert ablation_cell.main(words) == 2
+    assert study.failure(study.cell("continued", 0)) == "no"
+    monkeypatch.setattr(ablation_cell, "run_training", cut_short)
+    assert ablation_cell.main(words) == 130
+
+
+@pytest.fixture(scope="module")
+def continued(tmp_path_factory):
+    """Twenty steps without W in float64: the folder, the base, the network."""
+    folder = tmp_path_factory.mktemp("null")
+    base = replace(tiny_base(folder, steps=20), precision="float64", validate_every=0)
+    return folder, base, trained(folder, base, "continued")
+
+
+def trained(folder, base, name, run_name=None):
+    config = config_for(BY_NAME[name], base, 0, folder / (run_name or name))
+    return run_training(config, device="cpu")
+
+
+def apart(one, other):
+    first, second = one.state_dict(), other.state_dict()
+    return max(float((first[k] - second[k]).abs().max()) for k in first if k in second)
+
+
+class TestNullControl:
+    """Λ = I: f₁ᵀPᵀPf₂ = f₁ᵀf₂ for every P, so training must go where it goes without W."""
+
+    def test_p_only_equals_continued_after_twenty_steps_in_float64(self, continued):
+        """W is computed as PᵀP, from P = I.
+
+        There the gradient with respect to S is the skew part of what reaches W, which `left`
+        makes symmetric: it is 0 to the bit, so P does not move at all.
+        """
+        folder, base, plain = continued
+        model = trained(folder, base, "rotation")
+        assert type(model.inner_product) is Rotation
+        assert apart(plain, model) < 1e-6
+        assert not model.inner_product.S_upper.any()
+
+    @pytest.mark.parametrize("name", ["rotation", "rotation-factor"])
+    def test_and_wherever_p_is_and_in_either_form(self, continued, name, monkeypatch):
+        """From a P far from I, which rounding then moves; the function stays what it was."""
+        folder, base, plain = continued
+        make = loop.make_model
+
+        def turned(config):
+            model, notes = make(config)
+            generator = torch.Generator().manual_seed(0)
+            entries = torch.randn(len(model.inner_product.S_upper), generator=generator)
+            model.inner_product.S_upper.data.copy_(0.3 * entries)
+            return model, notes
+
+        monkeypatch.setattr(loop, "make_model", turned)
+        model = trained(folder, base, name, f"turned-{name}")
+        P = model.inner_product.rotation()
+        assert (P - torch.eye(len(P))).norm() > 5
+        assert apart(plain, model) < 1e-6
+
+    def test_any_other_w_does_not(self, continued):
+        """The bound is one that a real change breaks at once: Λ free."""
+        folder, base, plain = continued
+        model = trained(folder, base, "diagonal")
+        assert apart(plain, model) > 1e-4
+
+
+class TestRefusals:
+    @pytest.fixture
+    def base(self, tmp_path):
+        return tiny_base(tmp_path)
+
+    def test_another_study_in_the_same_folder(self, base, tmp_path):
+        columns = choose("raft-small", ["lcv"])
+        prepare(tmp_path / "out", base, columns, (0,), pairs=2)
+        with pytest.raises(ArgumentError, match=r"out: holds an ablation with steps 2, and .* 3"):
+            prepare(tmp_path / "out", replace(base, steps=3), columns, (0,), pairs=2)
+        with pytest.raises(ArgumentError, match=r"with pairs 2, and this one has 5"):
+            prepare(tmp_path / "out", base, columns, (0,), pairs=5)
+        moved = shutil.copy(base.model.weights, tmp_path / "moved.safetensors")
+        moved = replace(base, model=replace(base.model, weights=str(moved)))
+        grown = prepare(tmp_path / "out", moved, choose("raft-small", ["free"]), (1,), pairs=2)
+        assert [column.name for column in grown.columns] == ["continued", "free", "lcv"]
+        assert grown.seeds == (0, 1)
+        assert read_study(tmp_path / "out") == grown
+
+    def test_folders_that_are_something_else(self, base, tmp_path):
+        (tmp_path / "full").mkdir()
+        (tmp_path / "full" / "letter.txt").write_text("dear")
+        with pytest.raises(FileError, match="holds other things than an ablation"):
+            prepare(tmp_path / "full", base, choose("raft-small"), (0,))
+        with pytest.raises(FileError, match="full: holds no ablation"):
+            read_study(tmp_path / "full")
+        with pytest.raises(FileError, match=r"letter\.txt: this is a file"):
+            prepare(tmp_path / "full" / "letter.txt", base, choose("raft-small"), (0,))
+
+    def test_numbers_that_make_no_study(self, base, tmp_path):
+        columns = choose("raft-small")
+        with pytest.raises(ArgumentError, match="seeds is empty"):
+            prepare(tmp_path / "out", base, columns, ())
+        with pytest.raises(ArgumentError, match=r"seeds are \[-1\]"):
+            prepare(tmp_path / "out", base, columns, (-1,))
+        with pytest.raises(ArgumentError, match="validate_every is 3 and there are 2 steps"):
+            prepare(tmp_path / "out", replace(base, validate_every=3), columns, (0,))
+        with pytest.raises(ArgumentError, match="jobs is 0"):
+            run(prepare(tmp_path / "out", base, columns, (0,)), jobs=0)
+        with pytest.raises(ArgumentError, match="minutes is 0"):
+            run(prepare(tmp_path / "out", base, columns, (0,)), minutes=0)

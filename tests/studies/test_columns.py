@@ -1,0 +1,99 @@
+"""The columns: the paper's seven and ours, and what each changes in a run."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lcv.errors import ArgumentError
+from lcv.inner_product import INNER_PRODUCTS, make_inner_product
+from lcv.models.registry import BUILDERS, check_options
+from lcv.studies.ablation_base import procedural_base
+from lcv.studies.columns import (
+    BY_NAME,
+    COLUMNS,
+    PAPER,
+    choose,
+    config_for,
+    form_of,
+    is_null_control,
+)
+
+MODELS = ("raft-small", "raft-large", "vcn", "vcn-small", "ddflow")
+
+
+def test_the_paper_has_seven_in_its_order():
+    assert [BY_NAME[name].label for name in PAPER] == [
+        "original",
+        "continued",
+        "free W",
+        "Λ only",
+        "P only",
+        "1×1 convolution",
+        "full LCV",
+    ]
+    assert len(BY_NAME) == len(COLUMNS)
+    assert {column.inner_product for column in COLUMNS} == set(INNER_PRODUCTS)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_column_can_be_built_in_every_network_and_none_comes_twice(model):
+    columns = choose(model, ["all"])
+    assert set(PAPER) < {column.name for column in columns}
+    default = inspect.signature(BUILDERS[model]).parameters["form"].default
+    built = []
+    for column in columns:
+        config = config_for(column, procedural_base(model, None), 0, Path("x"))
+        check_options(model, config.model.options)
+        form = form_of(model, column)
+        assert form == config.model.options.get("form", default)
+        assert make_inner_product(config.model.inner_product, 4, form).form == form
+        if column.trained:
+            built.append((config.model.inner_product, form, config.optim))
+    # `left` against `factor`: one of them is the full LCV already.
+    forms = {"lcv-left", "lcv-factor"} & {column.name for column in columns}
+    assert forms == {"lcv-left" if model.startswith("vcn") else "lcv-factor"}
+    assert all(built.count(each) == 1 for each in built)
+
+
+def test_the_null_control_is_p_only_unless_p_acts_on_channels_kept_apart():
+    rotation, factor, lcv = (BY_NAME[n] for n in ("rotation", "rotation-factor", "lcv"))
+    for model in ("raft-small", "raft-large", "ddflow"):
+        assert is_null_control(model, rotation)
+        assert is_null_control(model, factor)
+        assert not is_null_control(model, lcv)
+    for model in ("vcn", "vcn-small"):
+        assert not is_null_control(model, rotation)
+        assert is_null_control(model, replace(rotation, options={"form": "left"}))
+
+
+def test_a_column_changes_what_it_says_and_nothing_else():
+    base = replace(procedural_base("raft-small", "w.pth"), steps=1000, graph=True)
+    base = replace(base, optim=replace(base.optim, w_from_step=77))
+    for column in COLUMNS:
+        config = config_for(column, base, 5, Path("f"))
+        assert (config.seed, config.folder, config.model.weights) == (5, "f", "w.pth")
+        assert config.optim.w_from_step == (500 if column.name == "lcv-delayed" else 0)
+        assert config.optim.w_alone == (column.name == "w-alone")
+        assert config.graph == (column.name != "riemannian")
+        same = replace(
+            config,
+            model=base.model,
+            optim=base.optim,
+            graph=True,
+            seed=base.seed,
+            folder=base.folder,
+        )
+        assert same == base
+
+
+def test_names_are_checked_and_continued_is_always_there():
+    assert [c.name for c in choose("raft-small", ["lcv", "free"])] == ["continued", "free", "lcv"]
+    assert "lcv-left" in [c.name for c in choose("raft-small", ["lcv-left"])]
+    with pytest.raises(ArgumentError, match="no column 'rotatoin'; did you mean rotation"):
+        choose("raft-small", ["rotatoin"])
+    with pytest.raises(ArgumentError, match="no column 'x'; There are original, continued"):
+        choose("raft-small", ["x"])
