@@ -181,8 +181,8 @@ a few scenes with hundreds of pixels."""
 MODERATE = Recipe(
     speed_sigma=0.5,
     speed_range=(0.1, 2.5),
-    background_shift=2.4,
-    object_shift=3.2,
+    background_shift=3.0,
+    object_shift=4.0,
     fast_probability=0.0,
     background_turn=0.01,
     object_turn=0.04,
