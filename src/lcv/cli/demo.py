@@ -1,0 +1,35 @@
+"""`lcv demo`: the web page, on this machine only."""
+
+from __future__ import annotations
+
+from lcv.cli.view import Parser
+
+
+def run(arguments: list[str]) -> int:
+    parser = Parser(
+        prog="lcv demo",
+        description="A page in the browser: choose or drop two frames or a film, and see the flow of "
+        "raft-small, its twin without LCV and raft-large side by side, also under the paper's three "
+        "stresses. It answers this machine only, and leaves nothing behind when it ends.",
+    )
+    parser.add_argument("--port", type=int, help="by default the first free one from 7860 on")
+    parser.add_argument("--host", default="127.0.0.1", help="127.0.0.1, and no other")
+    parser.add_argument("--no-browser", action="store_true", help="print the address only")
+    parser.add_argument(
+        "--models", metavar="LIST", help="those ticked at first, with commas (all three)"
+    )
+    parser.add_argument(
+        "--iters", type=int, default=12, metavar="N", help="iterations at first (%(default)s)"
+    )
+    chosen = parser.parse_args(arguments)
+
+    from lcv.demo.serve import serve
+
+    serve(
+        chosen.host,
+        chosen.port,
+        browser=not chosen.no_browser,
+        models=None if chosen.models is None else tuple(chosen.models.split(",")),
+        iters=chosen.iters,
+    )
+    return 0

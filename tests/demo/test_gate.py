@@ -1,0 +1,114 @@
+"""The gate before the page's server: what is let through, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from lcv.demo.gate import MOST_WORDS, Gate
+
+
+def answer(gate_folder, path="/", method="GET", body=b"", reached=None, **headers):
+    """The status of a request; what reaches the page's own program is put into `reached`."""
+
+    async def page(scope, receive, send):
+        message = await receive()
+        if reached is not None:
+            reached.append(message.get("body", b""))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"page"})
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    parts = [body[:10], body[10:]]
+
+    async def receive():
+        part = parts.pop(0)
+        return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+    headers = {"host": "127.0.0.1:7860", **headers}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+    asyncio.run(Gate(page, gate_folder)(scope, receive, send))
+    assert any(name == b"content-security-policy" for name, _ in sent[0]["headers"])
+    return sent[0]["status"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/config", "/theme.css", "/assets/index-a_b.js", "/gradio_api/heartbeat/a1b2"],
+)
+def test_what_the_page_needs_is_let_through(tmp_path, path):
+    assert answer(tmp_path, path) == 200
+
+
+def test_files_of_the_folder_are_given_and_no_others(tmp_path):
+    folder = tmp_path / "own"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "b.png").write_bytes(b"")
+    (tmp_path / "own-too").mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    assert answer(folder, f"/gradio_api/file={folder}/a/b.png") == 200
+    for path in (
+        f"{tmp_path}/own-too/b.png",
+        f"{folder}/../secret",
+        f"{folder}/a/../../own/a/b.png",
+        f"{folder}/%2e%2e/secret",
+        f"{folder}/link/secret",
+        "b.png",
+        f"{folder}/a\0.png",
+        "http://example.org/a.png",
+        "",
+    ):
+        assert answer(folder, f"/gradio_api/file={path}") == 403, path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/gradio_api/proxy=http://example.org/", "/gradio_api/vibe-edit", "/monitoring"),
+        *("/gradio_api/run/other", "/gradio_api/call/v2/x", "/assets/../secret", "/docs"),
+    ],
+)
+def test_what_the_page_does_not_need_is_not_there(tmp_path, path):
+    assert answer(tmp_path, path) == 404
+
+
+def test_other_hosts_origins_and_kinds_are_refused(tmp_path):
+    assert answer(tmp_path, host="localhost:7860") == 200
+    assert answer(tmp_path, host="evil.example:7860") == 403
+    assert answer(tmp_path, host="") == 403
+    assert answer(tmp_path, origin="http://127.0.0.1:7860") == 200
+    assert answer(tmp_path, origin="http://127.0.0.1:80") == 403
+    assert answer(tmp_path, origin="null") == 403
+    assert answer(tmp_path, method="DELETE") == 405
+
+
+def test_a_request_names_uploaded_files_only_and_arrives_whole(tmp_path):
+    def join(data):
+        reached = []
+        body = data if isinstance(data, bytes) else json.dumps({"data": data}).encode()
+        status = answer(tmp_path, "/gradio_api/queue/join", "POST", body, reached)
+        assert reached == ([body] if status == 200 else [])
+        return status
+
+    assert join(["a", 1, None]) == 200
+    assert join([[{"path": f"{tmp_path}/a/b.png"}]]) == 200
+    assert join([[{"path": "/etc/passwd"}]]) == 403
+    assert join([{"video": {"path": "https://example.org/a.mp4"}}]) == 403
+    assert join([{"path": 7}]) == 403
+    assert join(b"not JSON") == 400
+    assert join(["x" * MOST_WORDS]) == 413
+    deep = None
+    for _ in range(100):
+        deep = [deep]
+    assert join(deep) == 403

@@ -1,0 +1,49 @@
+"""The sliders' stresses: what they leave alone, and what they change."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lcv.demo.stresses import Stresses, pattern
+from testing.footage import moving
+
+
+def test_no_stress_changes_nothing():
+    pair = moving(2)
+    for frame, image in zip(pair, Stresses()(*pair), strict=True):
+        assert torch.equal(image[0], torch.from_numpy(frame).movedim(2, 0).float())
+
+
+def test_light_changes_both_frames_alike_and_noise_each_by_itself():
+    frame = moving(1)[0]
+    dark = Stresses(gamma=0.5)(frame, frame)
+    assert torch.equal(*dark)
+    assert float(dark[0].mean()) < frame.mean()
+    grey = np.full((64, 72, 3), 128, np.uint8)
+    first, second = Stresses(noise=10.0)(grey, grey)
+    # 13,824 draws: their deviation is within 3 % of 10 with five standard errors of 0.6 %.
+    assert abs(float((first - 128).std()) - 10) < 0.3
+    assert abs(float(((first - 128) * (second - 128)).mean())) < 5 * 100 / 13_824**0.5
+
+
+def test_the_patch_stands_still_and_touches_only_its_disc():
+    pair = moving(2)
+    stresses = Stresses(patch=40.0)
+    clear = torch.from_numpy(stresses.untouched(pair[0].shape[:2]))
+    area = float((~clear).sum())
+    # 40 % of 64 rows; the disc's rim adds at most its length.
+    radius = 0.2 * 64
+    assert abs(area - np.pi * radius**2) < 2 * np.pi * radius
+    first, second = stresses(*pair)
+    before = torch.from_numpy(pair[0]).movedim(2, 0).float()
+    assert torch.equal(first[0][:, clear], before[:, clear])
+    assert torch.equal(first[0][:, ~clear], second[0][:, ~clear])
+    assert Stresses().untouched((8, 9)).all()
+
+
+def test_the_pattern_is_a_picture_of_high_contrast():
+    assert pattern().shape[0] == 3
+    assert float(pattern().min()) >= 0
+    assert float(pattern().max()) <= 255
+    assert float(pattern().std()) > 60

@@ -1,0 +1,93 @@
+"""The page's work: shared colours, numbers against truth, and nothing done that nobody waits for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcv.demo import work
+from lcv.demo.frames import Chosen
+from lcv.demo.stresses import Stresses
+from lcv.demo.work import Latest, Settings, show_flows, show_inputs
+from lcv.errors import ArgumentError
+from lcv.predict.result import FlowResult
+from testing.footage import SIZE, moving
+
+
+class Fixed:
+    """A predictor that always gives one flow, and says that nothing is hidden."""
+
+    def __init__(self, x: float) -> None:
+        self.x = x
+
+    def plan(self, height, width, *, occlusion):
+        assert occlusion
+
+    def __call__(self, first, second, *, occlusion):
+        size = tuple(first.shape[2:])
+        flow = np.tile(np.float32([self.x, 0.0]), (*size, 1))
+        return FlowResult(flow, occluded=np.zeros(size, bool))
+
+
+@pytest.fixture(autouse=True)
+def networks(monkeypatch):
+    """Networks whose flow is known: 3, 6 and 12 to the right."""
+    made = {name: Fixed(3.0 * 2**k) for k, name in enumerate(work.MODELS)}
+    monkeypatch.setattr(work, "network", lambda name, iters: made[name])
+
+
+def chosen(truth: bool) -> Chosen:
+    flow = np.tile(np.float32([3.0, 4.0]), (*SIZE, 1)) if truth else None
+    return Chosen(tuple(moving(3)), "frames", truth=flow)
+
+
+def test_without_truth_all_share_the_first_scale_and_nothing_is_measured():
+    shown = list(show_flows(chosen(False), Settings()))
+    assert [each.name for each in shown] == list(work.MODELS)
+    assert {each.scale for each in shown} == {shown[0].scale}
+    assert shown[0].scale == pytest.approx(3, rel=0.01)
+    assert [each.epe for each in shown] == [None] * 3
+    # What is longer than the scale is drawn darker, so these differ.
+    assert not np.array_equal(shown[0].flow, shown[1].flow)
+    kept = next(show_flows(chosen(False), Settings(), scale=20.0))
+    assert kept.scale == 20.0
+
+
+def test_with_truth_its_scale_is_taken_and_errors_are_measured_outside_the_patch():
+    shown = list(show_flows(chosen(True), Settings(stresses=Stresses(patch=30.0))))
+    assert [each.epe for each in shown] == pytest.approx([4.0, 5.0, (81 + 16) ** 0.5])
+    assert shown[0].scale == pytest.approx(5, rel=0.01)
+    assert shown[0].error is not None
+    assert show_inputs(chosen(True), Settings()).truth is not None
+
+
+def test_work_that_nobody_wants_any_more_is_not_done():
+    answers = iter([True, False])
+    shown = list(show_flows(chosen(False), Settings(), wanted=lambda: next(answers)))
+    assert [each.name for each in shown] == ["raft-small"]
+
+
+def test_the_latest_request_of_a_page_is_the_one_that_is_wanted():
+    latest, first, second = Latest(), Settings(iters=4), Settings(iters=5)
+    assert latest.wants("a", first)
+    latest.ask("a", first)
+    latest.ask("a", second)
+    assert not latest.wants("a", first)
+    assert latest.wants("a", second)
+    assert latest.wants("b", first)
+    latest.forget("a")
+    assert latest.wants("a", first)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"models": ()}, "no network was chosen; there are raft-small"),
+        ({"models": ("raft",)}, "'raft' was chosen; there are raft-small"),
+        ({"iters": 0}, "0 iterations, wanted 1 to 32"),
+        ({"iters": 33}, "33 iterations, wanted 1 to 32"),
+    ],
+)
+def test_settings_that_are_none(wrong, message):
+    with pytest.raises(ArgumentError, match=message):
+        Settings(**wrong)
