@@ -37,7 +37,8 @@ class Estimator(nn.Module):
 
     Departure: where the flow leads out of view, w is exactly zero here. In the original the four
     terms of the interpolation cancel there only to rounding, and division by max(|w|, 1e-6) then
-    makes of the remaining 1e-7 a vector of length 0.1 or so, noise that the costs take in.
+    makes of the remaining 1e-7 a vector of length up to 0.1, noise that the costs take in. In
+    float64 the noise is gone, and the original computes what we do.
     """
 
     def __init__(self, channels: int) -> None:
