@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from lcv.models.build import load as load
     from lcv.models.surgery import attach as attach
     from lcv.models.surgery import fold as fold
+    from lcv.predict.predictor import Predictor as Predictor
+    from lcv.predict.result import FlowResult as FlowResult
 
     save = cards.save_weights
 
 # The module of each name and, after a colon, what it is called there if not the same.
 _HOMES = {
+    "FlowResult": "lcv.predict.result",
+    "Predictor": "lcv.predict.predictor",
     "attach": "lcv.models.surgery",
     "build": "lcv.models.build",
     "fold": "lcv.models.surgery",

@@ -20,23 +20,23 @@ class Verb:
 
 
 VERBS = {
-    "predict": Verb("flow for a pair, a folder, a glob, a video, a camera"),
-    "view": Verb("pictures: flow wheel, error maps, overlays, side-by-side video"),
+    "predict": Verb("flow for a pair, a folder, a glob, a video, a camera", "lcv.cli.predict"),
+    "view": Verb("pictures: flow wheel, error maps, overlays, figures, films", "lcv.cli.view"),
     "train": Verb("supervised and unsupervised training, resumable", "lcv.cli.train"),
-    "eval": Verb("metrics under a named protocol"),
-    "submit": Verb("checked, zipped benchmark files for Sintel and KITTI"),
-    "ablate": Verb("the paper's ablation, several seeds, with intervals"),
-    "robust": Verb("the paper's robustness study: illumination, noise, adversarial patch"),
+    "eval": Verb("metrics under a named protocol", "lcv.cli.eval"),
+    "submit": Verb("checked, zipped benchmark files for Sintel and KITTI", "lcv.cli.submit"),
+    "ablate": Verb("the paper's ablation, several seeds, with intervals", "lcv.cli.ablate"),
+    "robust": Verb("flow under stress: illumination, noise, adversarial patch", "lcv.cli.robust"),
     "data": Verb("check a dataset, or write procedural pairs to disk", "lcv.cli.data"),
-    "inspect": Verb("the learned W: spectrum, angles, condition, feature maps"),
+    "inspect": Verb("the learned W: spectrum, angles, condition, feature maps", "lcv.cli.inspect"),
     "attach": Verb("put LCV on a checkpoint, at W = I", "lcv.cli.attach"),
     "fold": Verb("take LCV out of a checkpoint, exactly, where that is possible", "lcv.cli.fold"),
     "convert": Verb("change a checkpoint's naming family", "lcv.cli.convert"),
-    "export": Verb("torch.export or ONNX, with the measured error in the file"),
+    "export": Verb("torch.export or ONNX, with the measured error in the file", "lcv.cli.export"),
     "bench": Verb("speed and memory beside the peers, in one run"),
-    "report": Verb("one self-contained page from any results"),
+    "report": Verb("one self-contained page from any results", "lcv.cli.report"),
     "models": Verb("what there is: size, data, licence, hash", "lcv.cli.models"),
-    "demo": Verb("the web page"),
+    "demo": Verb("the web page", "lcv.cli.demo"),
 }
 
 

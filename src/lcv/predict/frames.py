@@ -1,0 +1,120 @@
+"""What a caller may call a frame, brought to one tensor: (1, 3, h, w), RGB, 0 … 255."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lcv.data.formats.image import read_image
+from lcv.errors import ArgumentError, ShapeError
+
+WANTED = (
+    "wanted a path, a uint8 or uint16 array (H, W, 3) RGB or (H, W) grey, or a tensor (3, h, w) "
+    "in 0 … 255"
+)
+# Resampling overshoots by less than this share of the range; sixteen bits taken for eight do not.
+OVERSHOOT = 64.0
+
+logger = logging.getLogger("lcv")
+
+
+class Frame(NamedTuple):
+    """A picture and how messages call it. image: (1, 3, h, w), uint8, or float32 in 0 … 255
+
+    The image is its own: whoever gave the array may fill it anew, as decoders do.
+    """
+
+    image: Tensor
+    name: str
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(h, w)"""
+        return self.image.shape[2], self.image.shape[3]
+
+
+def as_frame(given: Any, name: str) -> Frame:
+    """A frame from whatever was given for it.
+
+    given: a path, which `lcv.read_image` reads; an array (H, W, 3) RGB, (H, W) or (H, W, 1) grey,
+        uint8, or uint16, which is divided by 257, or float in 0 … 255; a tensor (3, h, w) or
+        (1, 3, h, w) of uint8 or float in 0 … 255
+    name: "frame1", say; a path is called by itself
+    """
+    if isinstance(given, Frame):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return Frame(_from_array(read_image(given), str(given)), str(given))
+    if isinstance(given, Tensor):
+        return Frame(_from_tensor(given, name), name)
+    if isinstance(given, np.ndarray):
+        return Frame(_from_array(given, name), name)
+    raise ArgumentError(f"{name} is a {type(given).__name__}, {WANTED}")
+
+
+def same_size(frame1: Frame, frame2: Frame) -> tuple[int, int]:
+    """(h, w) of both, or an error with both sizes."""
+    if frame1.size != frame2.size:
+        raise ShapeError(
+            f"the frames differ in size: {frame1.name} is {in_words(frame1.size)} pixels and "
+            f"{frame2.name} is {in_words(frame2.size)} (width×height); flow needs both of one size"
+        )
+    return frame1.size
+
+
+def in_words(size: tuple[int, int]) -> str:
+    """(h, w) as people say it: width×height."""
+    return f"{size[1]}×{size[0]}"
+
+
+def _from_array(array: np.ndarray, name: str) -> Tensor:
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or array.shape[2] not in (1, 3):
+        hint = "; drop the fourth channel with [:, :, :3]" if array.shape[2:] == (4,) else ""
+        raise ShapeError(f"{name} is an array of shape {array.shape}, {WANTED}{hint}")
+    if array.dtype == np.uint16:
+        # Not clipped, and not rounded either: the network takes what lies between two greys.
+        array = array / np.float32(257)
+    if array.dtype != np.uint8 and not np.issubdtype(array.dtype, np.floating):
+        raise ArgumentError(f"{name} is an array of {array.dtype}, {WANTED}")
+    planes = array.transpose(2, 0, 1).copy()
+    return _checked(torch.from_numpy(planes)[None], name)
+
+
+def _from_tensor(tensor: Tensor, name: str) -> Tensor:
+    if tensor.dim() == 3:
+        tensor = tensor[None]
+    if tensor.dim() != 4 or tensor.shape[0] != 1 or tensor.shape[1] not in (1, 3):
+        raise ShapeError(f"{name} is a tensor of shape {tuple(tensor.shape)}, {WANTED}")
+    if tensor.dtype != torch.uint8 and not tensor.is_floating_point():
+        raise ArgumentError(f"{name} is a tensor of {tensor.dtype}, {WANTED}")
+    return _checked(tensor.detach().clone(), name)
+
+
+def _checked(image: Tensor, name: str) -> Tensor:
+    if 0 in image.shape:
+        raise ShapeError(f"{name} is empty: {in_words((image.shape[2], image.shape[3]))} pixels")
+    if image.dtype != torch.uint8:
+        image = image.float()
+        least, most = image.aminmax()
+        if not bool(torch.isfinite(least) & torch.isfinite(most)):
+            raise ArgumentError(f"{name} holds NaN or infinity, {WANTED}")
+        if least < -OVERSHOOT or most > 255 + OVERSHOOT:
+            raise ArgumentError(
+                f"{name} holds numbers from {float(least):.6g} to {float(most):.6g}, wanted "
+                f"0 … 255; scale it first"
+            )
+        if 0 < most <= 1:
+            logger.warning(
+                "%s holds numbers up to %.3g, which is almost black; a picture in 0 … 1 must be "
+                "multiplied by 255 first",
+                name,
+                float(most),
+            )
+    return image.expand(1, 3, -1, -1)

@@ -1,0 +1,205 @@
+"""Sequences of frames, wherever they come from: files, a film, or something that runs now.
+
+A sequence is read from any frame on, one frame at a time. Pair `i` is frame `i` and the one after
+it. A frame that cannot be read comes as an error in its place, so that the rest can go on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Protocol
+
+import numpy as np
+
+from lcv.data.formats.image import read_image
+from lcv.errors import FileError, LcvError
+from lcv.predict.decoder import Decoder, Source, decode
+
+# Of frames without times; what one plays folders of frames at.
+USUAL_RATE = Fraction(25)
+FINGERPRINT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Still:
+    """Frame `index` of a sequence: (H, W, 3) uint8 RGB, or why there is none.
+
+    label: how messages call it
+    """
+
+    index: int
+    label: str
+    image: np.ndarray | None
+    error: LcvError | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(H, W)"""
+        assert self.image is not None
+        return self.image.shape[0], self.image.shape[1]
+
+
+class Sequence(Protocol):
+    """name:   the folder of its outputs below each kind's, "" for none
+    length:  frames, as far as is known before all are read; None where nothing is
+    rate:    frames a second
+    is_live: whether it cannot be read a second time
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def length(self) -> int | None: ...
+
+    @property
+    def rate(self) -> Fraction: ...
+
+    @property
+    def is_live(self) -> bool: ...
+
+    def pair_name(self, pair: int) -> str:
+        """What the outputs of a pair are called, without ending."""
+
+    def fingerprints(self) -> list[str]:
+        """Hashes of its first files; one of another name's shares none. Empty: nobody can tell."""
+
+    def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
+        """Frames from `start` on, or of them those of `only`."""
+
+
+@dataclass(frozen=True)
+class FrameFiles:
+    """Frames in files of their own. names: of the pairs, one fewer than files"""
+
+    name: str
+    files: tuple[Path, ...]
+    names: tuple[str, ...]
+    rate: Fraction = USUAL_RATE
+    is_live: bool = field(default=False, init=False)
+
+    @property
+    def length(self) -> int:
+        return len(self.files)
+
+    def pair_name(self, pair: int) -> str:
+        return self.names[pair]
+
+    def fingerprints(self) -> list[str]:
+        # Of three, so that a frame that was mended does not make it another sequence.
+        return [fingerprint(path) for path in self.files[:3] if path.is_file()]
+
+    def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
+        for index, path in enumerate(self.files[start:], start):
+            if only is not None and index not in only:
+                continue
+            try:
+                yield Still(index, str(path), read_image(path))
+            except LcvError as error:
+                yield Still(index, str(path), None, error)
+
+
+@dataclass(frozen=True)
+class Film:
+    """The frames of a video file, decoded elsewhere. A damaged one ends with an error."""
+
+    name: str
+    path: Path
+    length: int | None
+    rate: Fraction
+    is_live: bool = field(default=False, init=False)
+
+    def pair_name(self, pair: int) -> str:
+        return f"{pair:06d}"
+
+    def fingerprints(self) -> list[str]:
+        return [fingerprint(self.path)]
+
+    def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
+        with decode(Source("file", str(self.path)), start=start, only=only) as decoder:
+            yield from _stills(decoder, start, str(self.path))
+
+
+class Live:
+    """A camera, or a stream on a pipe: seen once, of no known length, until it ends or `stop`."""
+
+    length = None
+    is_live = True
+
+    def __init__(self, name: str, source: Source, rate: Fraction = USUAL_RATE) -> None:
+        self.name, self.source, self.rate = name, source, rate
+        self._decoder: Decoder | None = None
+
+    def pair_name(self, pair: int) -> str:
+        return f"{pair:06d}"
+
+    def fingerprints(self) -> list[str]:
+        return []
+
+    def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
+        with self._input() as stdin:
+            self._decoder = Decoder(self.source, start=start, only=only, stdin=stdin)
+            with closing(self._decoder):
+                yield from _stills(self._decoder, start, self.source.name)
+
+    def stop(self) -> None:
+        """No more frames; those that were given stay."""
+        if self._decoder is not None:
+            self._decoder.stop()
+
+    @contextmanager
+    def until_interrupted(self) -> Iterator[None]:
+        """An interrupt from the keyboard is its end, and no error, while the block runs."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, lambda *_: self.stop())
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _input(self) -> IO[bytes]:
+        if self.source.kind == "pipe" and self.source.name != "-":
+            return Path(self.source.name).open("rb")
+        return open(sys.__stdin__.fileno() if sys.__stdin__ else 0, "rb", closefd=False)
+
+
+def film(path: Path, name: str) -> Film:
+    """A video, its head read and its first frame decoded to see that it is one."""
+    with decode(Source("file", str(path)), job="info") as decoder:
+        info = decoder.info()
+    rate = Fraction(info["rate"]) if info["rate"] else USUAL_RATE
+    frames = info["frames"]
+    if frames is None and info["seconds"]:
+        frames = max(2, round(info["seconds"] * rate))
+    return Film(name, path, frames, rate if 0 < rate <= 1000 else USUAL_RATE)
+
+
+def fingerprint(path: Path) -> str:
+    """A hash of a file's size and of its first megabyte: quick, and enough to tell inputs apart."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            start = file.read(FINGERPRINT_BYTES)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+    return hashlib.sha256(b"%d " % size + start).hexdigest()[:32]
+
+
+def _stills(decoder: Decoder, start: int, label: str) -> Iterator[Still]:
+    number = start
+    try:
+        for index, image in decoder.frames():
+            yield Still(index, f"{label} frame {index}", image)
+            number = index + 1
+    except FileError as error:
+        yield Still(number, f"{label} frame {number}", None, error)

@@ -1,0 +1,498 @@
+"""`lcv predict` as a user meets it: results, sentences for what is wrong, nothing left behind."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import lcv
+from lcv.cli import main as cli
+from lcv.data.formats.image import write_image
+from testing.footage import files_of, moving, save_film, save_frames, save_weights
+from testing.shared import shared
+
+COMMAND = [sys.executable, "-m", "lcv.cli.main", "predict"]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """Options that make a pair cost a hundredth of a second."""
+    weights = save_weights(tmp_path_factory.mktemp("weights") / "small.safetensors")
+    return ["--model", "raft-small", "--weights", str(weights), "--iters", "1", "--device", "cpu"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with two good frames."""
+    save_frames(tmp_path, 2)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def one_thread():
+    """As in the processes that tests start, since sums over threads round in their own way."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield {**os.environ, "OMP_NUM_THREADS": "1"}
+    torch.set_num_threads(before)
+
+
+def predict(*words, code=0) -> None:
+    assert cli.main(["predict", *map(str, words)]) == code
+
+
+def refused(capsys, *words, code=2) -> str:
+    """What is said; the standard output stays empty and no traceback is shown."""
+    predict(*words, code=code)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    *_, last = captured.err.strip().splitlines()
+    assert last.startswith("lcv: ")
+    return last
+
+
+def test_help_takes_less_than_half_a_second():
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run([*COMMAND, "--help"], check=True, capture_output=True, text=True)
+        seconds.append(time.perf_counter() - start)
+    assert "camera:0" in done.stdout
+    assert min(seconds) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "weights"),
+    [
+        ("raft-small__sintel_0010__12", "raft-small", "raft-small"),
+        ("raft-sintel__rubberwhale1__32", "raft-large", "raft-sintel"),
+    ],
+)
+def test_the_golden_flow(tmp_path, name, model, weights):
+    """With the tolerance of tests/models/test_raft_golden.py."""
+    with np.load(shared("golden", f"{name}.npz")) as golden:
+        truth, stride = golden["flow"], int(golden["stride"])
+        frames = [shared("golden", "frames", str(golden[key])) for key in ("frame1", "frame2")]
+        options = ["--pad", str(golden["pad"]), "--iters", int(golden["iters"])]
+    out = tmp_path / "out.flo"
+    file = shared("weights", f"{weights}.pth")
+    predict(*frames, "-o", out, "--model", model, "--weights", file, *options)
+    flow, _ = lcv.read_flow(out)
+    difference = np.linalg.norm(flow[::stride, ::stride].transpose(2, 0, 1) - truth, axis=0)
+    assert difference.mean() <= 2e-4
+    assert (difference <= 5e-3).mean() >= 0.999
+
+
+def test_embedded_weights_by_default(folder, capsys):
+    """They know motion when they see it: 3 to the right and 1 down, most of it in view."""
+    first, second = moving(2, (160, 192))
+    for name, frame in (("a.png", first), ("b.png", second)):
+        write_image(folder / name, frame)
+    predict("a.png", "b.png", "-o", "out.flo", "--model", "raft-small", "--iters", 6)
+    flow, _ = lcv.read_flow("out.flo")
+    assert np.abs(np.median(flow, axis=(0, 1)) - (3, 1)).max() < 0.5
+
+
+def test_a_pair_with_everything(folder, network, capsys):
+    predict(
+        *("frame_1.png", "frame_2.png", "-o", "out.flo", "--format", "flo,kitti,pfm,npy,npz,png"),
+        *("--overlay", "--backward", "--occlusion", "--warp-error", *network),
+    )
+    captured = capsys.readouterr()
+    assert "1 pair done: out.flo" in captured.out
+    assert "--scale" in captured.out
+    assert "72×64" in captured.err, "the plan is said before the work"
+    made = {path.name for path in folder.iterdir()} - {"frame_1.png", "frame_2.png"}
+    flows = {"flo", "pfm", "npy", "npz", "png"}
+    assert made == {
+        *(f"out.{ending}" for ending in flows),
+        *(f"out_backward.{ending}" for ending in flows - {"png"}),
+        *("out_kitti.png", "out_backward_kitti.png", "out_backward_picture.png"),
+        *("out_overlay.png", "out_occluded.png", "out_warp_error.png"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["grey", "sixteen bits", "jpeg", "odd size"])
+def test_any_sensible_picture(folder, network, kind):
+    first, second = moving(2, (67, 75) if kind == "odd size" else (64, 72))
+    for name, rgb in (("a", first), ("b", second)):
+        if kind == "grey":
+            Image.fromarray(rgb[:, :, 0]).save(folder / f"{name}.png")
+        elif kind == "sixteen bits":
+            Image.fromarray(rgb[:, :, 0].astype(np.uint16) * 257).save(folder / f"{name}.png")
+        elif kind == "jpeg":
+            Image.fromarray(rgb).save(folder / f"{name}.png", "JPEG")
+        else:
+            write_image(folder / f"{name}.png", rgb)
+    predict("a.png", "b.png", "-o", "out.npy", *network)
+    assert np.load("out.npy").shape == (*first.shape[:2], 2)
+
+
+def test_a_clip_alone(folder, network, capsys):
+    save_film(folder / "film.mkv", 5)
+    predict("film.mkv", "-o", "flow.mp4", *network, "--quiet")
+    assert capsys.readouterr().out == ""
+    with av.open("flow.mp4") as container:
+        assert sum(1 for _ in container.decode(video=0)) == 4
+    assert not (folder / "job.json").exists()
+    said = refused(capsys, "film.mkv", "-o", "flow.mp4", *network)
+    assert "flow.mp4: exists already" in said
+    said = refused(capsys, "film.mkv", "-o", "other.mp4", "--backward", *network)
+    assert "names a clip, which has no place for --backward; name a folder and say --clip" in said
+
+
+def bad_png(folder: Path) -> bytes:
+    return (folder / "frame_2.png").read_bytes()
+
+
+def jpeg(folder: Path) -> bytes:
+    memory = io.BytesIO()
+    Image.open(folder / "frame_2.png").save(memory, "JPEG")
+    return memory.getvalue()
+
+
+def declared(width: int, height: int) -> bytes:
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    return b"\x89PNG\r\n\x1a\n" + chunk
+
+
+def png(height: int, width: int) -> bytes:
+    memory = io.BytesIO()
+    Image.fromarray(moving(1, (height, width))[0]).save(memory, "PNG")
+    return memory.getvalue()
+
+
+PICTURES = {
+    "empty file": (lambda _: b"", r"bad.png: not an image that can be read (0 bytes); wanted PNG"),
+    "truncated PNG": (
+        lambda folder: bad_png(folder)[:-40],
+        "bad.png: damaged PNG: its IDAT chunk declares",
+    ),
+    "truncated JPEG": (
+        lambda folder: jpeg(folder)[:-300],
+        "bad.png: cut JPEG: it ends inside its coded data, without the end marker; fetch the file",
+    ),
+    "text named .png": (
+        lambda _: b"these are words and no picture\n",
+        "bad.png: not an image that can be read (31 bytes); wanted PNG, JPEG, PPM, PGM, WebP or BMP",
+    ),
+    "PNG signature only": (
+        lambda folder: bad_png(folder)[:8],
+        "bad.png: damaged PNG: it ends after its signature, without the end chunk (IEND): it is cut",
+    ),
+    "30,000×30,000 declared": (
+        lambda _: declared(30_000, 30_000),
+        "bad.png: declares 30000×30000 pixels, more than the 268435456 that are allowed",
+    ),
+    "frames of different size": (lambda _: png(80, 96), "frame_1.png is 72×64"),
+}
+
+
+@pytest.mark.parametrize("case", PICTURES)
+def test_a_picture_that_cannot_be_used(folder, network, capsys, case):
+    make, message = PICTURES[case]
+    (folder / "bad.png").write_bytes(make(folder))
+    before = files_of(folder)
+    said = refused(capsys, "frame_1.png", "bad.png", "-o", "out.flo", *network)
+    assert message in said
+    if case == "frames of different size":
+        assert "bad.png is 96×80" in said
+        assert "flow needs both of one size" in said
+    assert files_of(folder) == before
+
+
+@pytest.mark.parametrize("size", [(1, 1), (56, 72)])
+@pytest.mark.parametrize("out", ["out.flo", "out"])
+def test_a_picture_below_the_networks_least(tmp_path, network, capsys, monkeypatch, size, out):
+    save_frames(tmp_path, 2, size)
+    monkeypatch.chdir(tmp_path)
+    before = files_of(tmp_path)
+    said = refused(capsys, "frame_1.png", "frame_2.png", "-o", out, *network)
+    assert f"frame_1.png is {size[1]}×{size[0]} pixels; raft-small needs at least 57×57" in said
+    assert "Enlarge the frames first" in said
+    assert files_of(tmp_path) == before
+
+
+def silent_film(path: Path) -> None:
+    """Sound alone."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("pcm_s16le", rate=8000, layout="mono")
+        sound = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), "s16", "mono")
+        sound.rate = 8000
+        container.mux(stream.encode(sound))
+        container.mux(stream.encode(None))
+
+
+INPUTS = {
+    "folder with one frame": ("single", "single: has one image only, frame_1.png; flow needs at"),
+    "empty folder": ("empty", "empty: no frames in this folder, nor two in one inside it; wanted"),
+    "glob that matches nothing": ("*.tiff", "*.tiff: no file matches this pattern"),
+    "video with no video stream": ("sound.mkv", "sound.mkv: has no video stream, only audio"),
+    "video cut in the middle": (
+        "cut.mp4",
+        "cut.mp4: cut video: its parts reach to byte ",
+    ),
+    "empty video": ("nothing.mp4", "nothing.mp4: not a video that can be read (0 bytes)"),
+    "missing file": ("none.mp4", "none.mp4: there is no such file or folder; wanted two images"),
+}
+
+
+@pytest.mark.parametrize("case", INPUTS)
+def test_an_input_that_cannot_be_used(folder, network, capsys, case):
+    word, message = INPUTS[case]
+    (folder / "empty").mkdir()
+    save_frames(folder / "single", 1)
+    if case == "video with no video stream":
+        silent_film(folder / "sound.mkv")
+    if case == "video cut in the middle":
+        film = save_film(folder / "cut.mp4", 8)
+        film.write_bytes(film.read_bytes()[: film.stat().st_size // 2])
+    (folder / "nothing.mp4").touch()
+    before = files_of(folder)
+    assert message in refused(capsys, word, "-o", "out", *network)
+    assert files_of(folder) == before
+
+
+def test_an_output_that_exists(folder, network, capsys):
+    (folder / "out.flo").write_text("mine")
+    words = ("frame_1.png", "frame_2.png", "-o", "out.flo", *network)
+    said = refused(capsys, *words)
+    assert "out.flo: exists already; choose another name or say --overwrite" in said
+    assert (folder / "out.flo").read_text() == "mine"
+    predict(*words, "--overwrite")
+    lcv.read_flow("out.flo")
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("frame_1.png/out", "frame_1.png is a file, wanted a folder for the outputs"),
+        ("frame_1.png/out.flo", "frame_1.png is a file, wanted a folder to write into"),
+        ("none/out.flo", "the folder none does not exist; make it first"),
+        ("/proc/none/out", "cannot be made: No such file or directory"),
+        ("/proc/out.flo", "/proc/out.flo: cannot write here: No such file or directory"),
+        ("out.jpeg2000", None),
+    ],
+)
+def test_an_output_that_cannot_be_written(folder, network, capsys, out, message):
+    before = files_of(folder)
+    if message is None:  # an ending that nobody knows is a folder's name
+        predict("frame_1.png", "frame_2.png", "-o", out, *network)
+        assert (folder / out / "job.json").is_file()
+        return
+    assert message in refused(capsys, "frame_1.png", "frame_2.png", "-o", out, *network)
+    assert files_of(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--iters", "0"], "--iters is 0, wanted a whole number of at least 1"),
+        (["--iters", "many"], "argument --iters: invalid int value: 'many'"),
+        (["--scale", "0"], "--scale is '0', wanted auto, or a positive number"),
+        (["--scale", "wide"], "--scale is 'wide', wanted auto, or a positive number"),
+        (["--format", "flo,exr"], "unknown format 'exr'; the formats are flo, kitti, pfm, flo5"),
+        (["--pad", "chairs"], "unknown mode 'chairs'; the modes are sintel, kitti"),
+        (["--precision", "float8"], "unknown precision 'float8'; there are float32, bf16"),
+        (["--strategy", "magic"], "unknown strategy 'magic' for raft-small; there are auto, all-"),
+        (["--device", "abacus"], "device 'abacus' cannot be used"),
+        (["--model", "raft-huge"], "raft-huge"),
+        (["--shard", "3/2"], "--shard is '3/2', wanted i/n with i from 1 to n"),
+        (["--frames", "1"], "--frames is 1, wanted at least 2"),
+        (["--colour"], "unrecognized arguments: --colour; `lcv predict --help` lists all options"),
+        (["--max-memory", "1MB"], "max_memory is 1 MB, but raft-small needs at least "),
+        (["--max-memory", "lots"], "max_memory is 'lots', wanted a number of bytes or a text such"),
+    ],
+)
+def test_an_option_that_cannot_be_used(folder, network, capsys, words, message):
+    before = files_of(folder)
+    said = refused(capsys, "frame_1.png", "frame_2.png", "-o", "out", *network, *words)
+    assert message in said
+    assert files_of(folder) == before
+
+
+def test_no_output_was_named(folder, capsys):
+    said = refused(capsys, "frame_1.png", "frame_2.png")
+    assert "the following arguments are required: -o/--output" in said
+
+
+def test_many_pairs_do_not_fit_one_file(folder, network, capsys):
+    save_frames(folder / "walk", 3)
+    said = refused(capsys, "walk", "-o", "out.flo", *network)
+    assert "-o out.flo names one file, but the input is not one pair of images" in said
+
+
+def test_weights_of_another_model(folder, network, capsys):
+    said = refused(
+        capsys, "frame_1.png", "frame_2.png", "-o", "out", *network, "--model", "raft-large"
+    )
+    assert "these are weights of raft-small, wanted those of raft-large" in said
+
+
+class Trap:
+    """A pickle that would make a file where it is loaded."""
+
+    def __reduce__(self):
+        return os.system, ("touch sprung",)
+
+
+def test_weights_that_are_a_pickle_with_code(folder, network, capsys):
+    for name, content in (("plain.pth", pickle.dumps(Trap(), protocol=2)), ("torch.pth", None)):
+        if content is None:
+            torch.save({"state_dict": Trap()}, folder / name)
+        else:
+            (folder / name).write_bytes(content)
+        said = refused(
+            capsys, "frame_1.png", "frame_2.png", "-o", "out", *network, "--weights", name
+        )
+        assert name in said
+    assert not (folder / "sprung").exists()
+    assert not (folder / "out").exists()
+
+
+def test_weights_with_nan(folder, network, capsys):
+    model = lcv.build("raft-small")
+    with torch.no_grad():
+        model.fnet.conv1.weight[0, 0, 0, 0] = float("nan")
+    lcv.save(model, folder / "nan.safetensors")
+    said = refused(
+        capsys, "frame_1.png", "frame_2.png", "-o", "out", *network, "--weights", "nan.safetensors"
+    )
+    assert "nan.safetensors" in said
+    assert "NaN" in said
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("out", ["out.flo", "out"])
+def test_a_disk_that_fills_while_writing(folder, network, capsys, out):
+    """By a limit on file sizes, below that of a flow."""
+    before = files_of(folder)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        said = refused(capsys, "frame_1.png", "frame_2.png", "-o", out, *network)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert ".flo: writing failed, nothing was left behind" in said
+    assert "File too large" in said
+    left = {name for name in files_of(folder) if name not in before}
+    assert left <= {"out", "out/job.json", "out/flow"}
+    predict("frame_1.png", "frame_2.png", "-o", out, *network)
+
+
+def test_one_bad_frame_is_named_at_the_end_and_stops_nothing(folder, network, capsys):
+    walk = save_frames(folder / "walk", 6)
+    (walk / "frame_3.png").write_bytes(b"no picture")
+    predict("walk", "-o", "out", *network, code=1)
+    captured = capsys.readouterr()
+    assert "3 pairs done: out" in captured.out
+    assert "lcv: all is done but for this:\n  walk/frame_3.png: not an image" in captured.err
+    predict("walk", "-o", "out", *network, code=1)
+    assert "0 pairs done, 3 there already: out" in capsys.readouterr().out
+    said = refused(capsys, "walk", "-o", "strict", *network, "--strict")
+    assert "walk/frame_3.png: not an image" in said
+
+
+def test_a_job_that_is_killed_and_started_again_gives_the_same_files(folder, network, one_thread):
+    """kill −9, in the middle of a clip and of a warm start."""
+    save_film(folder / "film.mp4", 40)
+    words = ["film.mp4", *network, "--clip", "--overlay", "--warm-start"]
+    predict(*words, "-o", "whole")
+    process = subprocess.Popen([*COMMAND, *words, "-o", "out", "--quiet"], env=one_thread)
+    made = folder / "out" / "overlay" / "film" / "000004.png"
+    deadline = time.monotonic() + 120
+    while not made.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    flows = len(list((folder / "out" / "flow" / "film").glob("*.flo")))
+    assert 5 <= flows < 39
+    assert not (folder / "out" / "clip" / "film.mp4").exists()
+    predict(*words, "-o", "out")
+    assert files_of(folder / "out") == files_of(folder / "whole")
+
+
+def test_two_processes_of_torchrun_give_the_files_of_one(folder, network, one_thread, capsys):
+    """At the same time, into one folder; the one with the bad frame waits for the other."""
+    walk = save_frames(folder / "walk", 14)
+    (walk / "frame_2.png").write_bytes(b"no picture")
+    words = ["walk", *network, "--clip"]
+    predict(*words, "-o", "one", code=1)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [*launch, "-m", *COMMAND[2:], *words, "-o", "two"],
+        env=one_thread,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "frame_2.png: not an image" in done.stderr
+    assert files_of(folder / "two") == files_of(folder / "one")
+
+
+def test_a_stream_ends_well_when_it_is_interrupted(folder, network, one_thread):
+    """Pictures one after another on the standard input, whose sender never ends."""
+    command = [*COMMAND, "-", *network, "-o", "out", "--clip"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=one_thread, text=False
+    )
+    for frame in moving(16):
+        memory = io.BytesIO()
+        Image.fromarray(frame).save(memory, "PNG")
+        process.stdin.write(memory.getvalue())
+    process.stdin.flush()
+    pictures = folder / "out" / "picture" / "stdin"
+    deadline = time.monotonic() + 120
+    while not (pictures / "000004.png").exists() and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    said = process.stdout.read().decode()
+    process.stdin.close()
+    assert process.wait() == 0
+    done = len(list(pictures.glob("*.png")))
+    assert 5 <= done <= 15
+    assert f"{done} pairs done: out" in said
+    with av.open(str(folder / "out" / "clip" / "stdin.mp4")) as container:
+        assert sum(1 for _ in container.decode(video=0)) == done
+
+
+def peak_memory(words: list[str], environment: dict[str, str]) -> int:
+    """VmHWM of a process that predicts, in kilobytes."""
+    program = (
+        "import sys; from lcv.cli.main import main; assert main(sys.argv[1:]) == 0; "
+        "print([line for line in open('/proc/self/status') if line.startswith('VmHWM')])"
+    )
+    command = [sys.executable, "-c", program, "predict", *words, "--quiet"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[1])
+
+
+def test_memory_does_not_grow_with_length(folder, network, one_thread):
+    """120 more frames and flows of 128×160 would be 27 MB, were they kept."""
+    save_film(folder / "film.mp4", 160, (128, 160))
+    words = ["film.mp4", *network, "--format", "flo", "--clip", "--scale", "5"]
+    short = peak_memory([*words, "-o", "short", "--frames", "40"], one_thread)
+    long = peak_memory([*words, "-o", "long"], one_thread)
+    assert len(list((folder / "long" / "flow" / "film").iterdir())) == 159
+    assert long - short < 9_000

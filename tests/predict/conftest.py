@@ -1,0 +1,44 @@
+"""Small predictors with random weights, built once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import torch
+from torch import nn
+
+import lcv
+from lcv.predict.predictor import Predictor
+from testing.painted import painted_pair
+
+
+@cache
+def network(name: str) -> nn.Module:
+    """A network with the same random weights in every test, and a W that is not the identity."""
+    torch.manual_seed(0)
+    model = lcv.build(name)
+    with torch.no_grad():
+        for parameter in model.inner_product.parameters():
+            parameter.normal_(std=0.1)
+    return model.eval()
+
+
+@pytest.fixture
+def make():
+    """`make("raft-small", iters=2)`: a predictor on the CPU."""
+
+    def build(name: str = "raft-small", **options) -> Predictor:
+        if name.startswith("raft"):
+            options = {"iters": 2, **options}
+        return Predictor(network(name), device="cpu", **options)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def frames():
+    """Four frames of a painted film, (3, 96, 136) each, all different."""
+    one, two, _ = painted_pair(96, 136, seed=1)
+    three, four, _ = painted_pair(96, 136, seed=2)
+    return [image[0] for image in (one, two, three, four)]

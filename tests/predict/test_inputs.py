@@ -1,0 +1,253 @@
+"""Words on a command line, and the frames they mean."""
+
+from __future__ import annotations
+
+import os
+import threading
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcv.data.formats.image import write_image
+from lcv.errors import ArgumentError, FileError
+from lcv.predict.decoder import Source, decode
+from lcv.predict.inputs import FilmFile, find_inputs
+from lcv.predict.sources import FrameFiles, Live, film
+from testing.footage import moving, save_film, save_frames
+
+
+def outline(inputs) -> list[tuple[str, list[str], list[str]]]:
+    """(name, files, names of pairs) of every sequence."""
+    return [
+        (each.name, [path.name for path in each.files], list(each.names))
+        for each in inputs.sequences
+    ]
+
+
+def test_two_images_are_a_pair_in_the_order_given(tmp_path):
+    save_frames(tmp_path, 2)
+    words = [str(tmp_path / "frame_2.png"), str(tmp_path / "frame_1.png")]
+    inputs = find_inputs(words)
+    assert outline(inputs) == [("", ["frame_2.png", "frame_1.png"], ["frame_2"])]
+    assert inputs.is_one_pair
+
+
+def test_a_folder_is_read_in_natural_order(tmp_path):
+    folder = save_frames(tmp_path / "walk", 11)
+    (folder / "notes.txt").write_text("not a frame")
+    numbers = range(1, 12)
+    wanted = [f"frame_{n}.png" for n in numbers]
+    inputs = find_inputs([str(folder)])
+    assert outline(inputs) == [("walk", wanted, [f"frame_{n}" for n in numbers[:-1]])]
+    assert not inputs.is_one_pair
+
+
+def test_many_images_and_a_glob_mean_the_folder_they_come_from(tmp_path, monkeypatch):
+    folder = save_frames(tmp_path / "walk", 11)
+    files = sorted(str(path) for path in folder.iterdir())
+    whole = find_inputs([str(folder)])
+    assert find_inputs(files) == whole
+    assert find_inputs([f"{folder}/frame_*.png"]) == whole
+    save_frames(tmp_path / "run", 3)
+    several = find_inputs([f"{tmp_path}/*/frame_?.png"])
+    assert [(name, len(files)) for name, files, _ in outline(several)] == [("run", 3), ("walk", 9)]
+    monkeypatch.chdir(folder)
+    assert find_inputs(["."]).sequences[0].name == "walk"
+
+
+def test_a_folder_of_folders_is_a_sequence_each(tmp_path):
+    for name in ("cave_10", "cave_2"):
+        save_frames(tmp_path / name, 2)
+    save_frames(tmp_path / "lonely", 1)
+    inputs = find_inputs([str(tmp_path)])
+    assert [name for name, _, _ in outline(inputs)] == ["cave_2", "cave_10"]
+    (note,) = inputs.notes
+    assert "one frame only: lonely" in note
+
+
+def test_pairs_by_their_endings_are_not_chained(tmp_path):
+    for scene in range(3):
+        for ending in (10, 11):
+            write_image(tmp_path / f"{scene:06d}_{ending}.png", moving(1)[0])
+    inputs = find_inputs([str(tmp_path)])
+    assert outline(inputs)[1] == ("", ["000001_10.png", "000001_11.png"], ["000001"])
+    assert len(inputs.sequences) == 3
+    assert "3 pairs by the endings" in inputs.notes[0]
+
+
+def test_a_list_chains_lines_that_share_a_frame(tmp_path):
+    save_frames(tmp_path / "a", 4)
+    (tmp_path / "list.txt").write_text(
+        "# walk\n"
+        "a/frame_1.png a/frame_2.png\n"
+        "a/frame_2.png a/frame_3.png truth.flo\n"
+        '"a/frame_4.png" a/frame_1.png\n'
+    )
+    assert outline(find_inputs([str(tmp_path / "list.txt")])) == [
+        ("", ["frame_1.png", "frame_2.png", "frame_3.png"], ["a/frame_1", "a/frame_2"]),
+        ("", ["frame_4.png", "frame_1.png"], ["a/frame_4"]),
+    ]
+
+
+def test_a_list_whose_first_frames_repeat_names_its_lines(tmp_path):
+    (tmp_path / "list.txt").write_text("a.png b.png\na.png c.png\n")
+    names = [names for _, _, names in outline(find_inputs([str(tmp_path / "list.txt")]))]
+    assert names == [["000001_a"], ["000002_a"]]
+    (tmp_path / "list.txt").write_text("../a.png b.png\n")
+    (sequence,) = find_inputs([str(tmp_path / "list.txt")]).sequences
+    assert sequence.names == ("000001_a",), "outputs stay in their folder"
+
+
+def test_a_list_of_single_frames_is_a_sequence_in_its_order(tmp_path):
+    (tmp_path / "list.txt").write_text("c.png\na.png\nb.png\n")
+    assert outline(find_inputs([str(tmp_path / "list.txt")])) == [
+        ("list", ["c.png", "a.png", "b.png"], ["c", "a"])
+    ]
+
+
+def test_films_of_one_name_are_told_apart(tmp_path):
+    paths = [tmp_path / "a" / "x.mp4", tmp_path / "b" / "x.mp4"]
+    for path in paths:
+        path.parent.mkdir()
+        path.touch()
+    names = [each.name for each in find_inputs([str(path) for path in paths]).sequences]
+    assert names == ["a/x", "b/x"]
+    for name in ("x.avi", "y.mp4"):
+        (tmp_path / "a" / name).touch()
+    inputs = find_inputs([str(tmp_path / "a")])
+    assert [each.name for each in inputs.sequences] == ["x.avi", "x.mp4", "y.mp4"]
+    assert all(isinstance(each, FilmFile) for each in inputs.sequences)
+
+
+def test_frames_of_one_stem_have_pairs_of_different_names(tmp_path):
+    for name in ("a.png", "a.ppm", "b.png"):
+        write_image(tmp_path / name, moving(1)[0])
+    ((_, _, names),) = outline(find_inputs([str(tmp_path)]))
+    assert names == ["a.png", "a.ppm"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "there is no input; wanted two images"),
+        (["none.png", "frame_1.png"], "none.png: there is no such file or folder; wanted two"),
+        (["frame_1.png", "."], r"frame_1.png is an image and \. is not"),
+        (["*.tif"], r"\*\.tif: no file matches this pattern"),
+        (["w*.txt"], "matches 1 files, the first words.txt, but no image, video or folder"),
+        (["https://example.org/a.mp4"], "addresses are not opened; .* through a pipe: ffmpeg -i"),
+        (["camera:x"], "camera:x: wanted camera:0, camera:1 and so on"),
+        (["camera:99"], r"camera:99: there is no /dev/video99; cameras on this machine: "),
+        (["empty"], "empty: no frames in this folder, nor two in one inside it; wanted images"),
+        (["single"], "single: has one image only, frame_1.png; flow needs at least two frames"),
+        (["frame_1.png"], "frame_1.png: is one image only; flow needs two, so name a second one"),
+        (["single/*"], r"single/.: .*frame_1.png is the only image of its folder here"),
+        (["mixed"], r"mixed: has images \(a.png\) and videos \(b.mp4\); choose one kind"),
+        (["mixed/*"], r"matches images \(a.png\) and videos \(b.mp4\); make it match one kind"),
+        (["words.txt"], r"words.txt:2: 4 words, wanted `image1 image2` on every line"),
+        (["empty.txt"], "empty.txt: names no frames; wanted lines of `image1 image2`"),
+        (["binary.txt"], "binary.txt: not a text file"),
+        (["short.txt"], "short.txt: names one frame only"),
+        (["frame_1.png", "frame_2.png", "-"], "frame_1.png is an image and - is not"),
+        (["-", "-"], "two inputs have the name 'stdin'"),
+    ],
+)
+def test_what_means_nothing_is_a_sentence(tmp_path, monkeypatch, words, message):
+    save_frames(tmp_path, 2)
+    save_frames(tmp_path / "single", 1)
+    save_frames(tmp_path / "mixed", 1)
+    (tmp_path / "mixed" / "frame_1.png").rename(tmp_path / "mixed" / "a.png")
+    (tmp_path / "mixed" / "b.mp4").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "words.txt").write_text("a b\na b c d\n")
+    (tmp_path / "empty.txt").write_text("# nothing\n")
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00\x01")
+    (tmp_path / "short.txt").write_text("a.png\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ArgumentError, FileError), match=message):
+        find_inputs(words)
+
+
+def test_a_name_with_the_letters_of_a_pattern_is_a_name_first(tmp_path):
+    folder = save_frames(tmp_path / "take[1]", 2)
+    assert find_inputs([str(folder)]).sequences[0].length == 2
+
+
+def test_a_bad_frame_comes_as_an_error_in_its_place(tmp_path):
+    folder = save_frames(tmp_path, 3)
+    (folder / "frame_2.png").write_bytes(b"no picture")
+    first, second, third = find_inputs([str(folder)]).sequences[0].stills()
+    assert first.error is None
+    assert second.image is None
+    assert "frame_2.png: not an image" in str(second.error)
+    assert (third.index, third.size) == (2, (64, 72))
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv"])
+def test_a_film_is_read_from_any_frame_on(tmp_path, name):
+    path = save_film(tmp_path / name, 6)
+    whole = list(film(path, "a").stills())
+    assert [still.index for still in whole] == list(range(6))
+    late = list(film(path, "a").stills(4))
+    some = list(film(path, "a").stills(only=frozenset((1, 3))))
+    for still in (*late, *some):
+        assert np.array_equal(still.image, whole[still.index].image)
+    assert [s.index for s in late] == [4, 5]
+    assert [s.index for s in some] == [1, 3]
+    if name.endswith(".mkv"):  # which is without loss
+        assert all(np.array_equal(s.image, f) for s, f in zip(whole, moving(6), strict=True))
+
+
+def test_a_film_knows_its_length_and_rate_before_it_is_read(tmp_path):
+    opened = film(save_film(tmp_path / "a.mp4", 6), "a")
+    assert (opened.length, opened.rate) == (6, 10)
+    assert opened.pair_name(3) == "000003"
+
+
+def test_a_decoder_that_dies_is_a_sentence(tmp_path):
+    """By its own hand here; a hostile file does the same from within."""
+    path = save_film(tmp_path / "a.mkv", 40)
+    with decode(Source("file", str(path))) as decoder:
+        frames = decoder.frames()
+        next(frames)
+        decoder.process.kill()
+        with pytest.raises(FileError, match=r"a.mkv: its decoder died by SIGKILL after \d+ frames"):
+            list(frames)
+
+
+def test_a_decoder_ends_when_nobody_listens(tmp_path):
+    path = save_film(tmp_path / "a.mkv", 40)
+    with decode(Source("file", str(path))) as decoder:
+        list(islice(decoder.frames(), 2))
+    assert decoder.process.returncode is not None
+
+
+def test_a_pipe_gives_the_frames_that_were_sent(tmp_path):
+    """PNG pictures one after another, as `cat frames/*.png` sends them."""
+    folder = save_frames(tmp_path / "a", 3)
+    content = b"".join((folder / f"frame_{n}.png").read_bytes() for n in (1, 2, 3))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (live,) = find_inputs([str(pipe)]).sequences
+    assert isinstance(live, Live)
+    # Whoever writes waits until somebody reads.
+    writer = threading.Thread(target=Path(pipe).write_bytes, args=(content,))
+    writer.start()
+    stills = list(live.stills())
+    writer.join()
+    assert [still.index for still in stills] == [0, 1, 2]
+    assert all(np.array_equal(s.image, f) for s, f in zip(stills, moving(3), strict=True))
+
+
+def test_fingerprints_follow_content_and_not_place(tmp_path):
+    a, b = save_frames(tmp_path / "a", 5), save_frames(tmp_path / "b", 3)
+    other = save_frames(tmp_path / "other", 3, seed=1)
+
+    def prints(folder):
+        (sequence,) = find_inputs([str(folder)]).sequences
+        assert isinstance(sequence, FrameFiles)
+        return sequence.fingerprints()
+
+    assert prints(a) == prints(b)
+    assert not set(prints(a)) & set(prints(other))

@@ -1,0 +1,192 @@
+"""A predictor is its network, called on frames of any kind, with what follows from the flow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import lcv
+from lcv.cost_volume.warp import warp
+from lcv.data.formats.image import write_image
+from lcv.errors import ArgumentError, ShapeError, WeightsError
+from lcv.losses.occlusion import occluded_by_consistency
+from lcv.predict.pairs import warp_error
+from lcv.predict.predictor import Predictor
+from testing.painted import painted_pair
+from testing.shared import shared
+
+NETWORKS = ("raft-small", "raft-large", "vcn-small", "ddflow")
+
+
+def tensors_of(model: torch.nn.Module) -> set[str]:
+    """The names of all tensors that a network holds, registered or not."""
+    return {
+        f"{name}.{key}"
+        for name, module in model.named_modules()
+        for home in (vars(module), module._parameters, module._buffers)
+        for key, value in home.items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_flow_is_the_networks_own(make, frames, name):
+    predictor = make(name)
+    model = predictor.model
+    had = tensors_of(model)
+    options = {"iters": 2} if name.startswith("raft") else {}
+    with torch.no_grad():
+        flow = model(frames[0][None], frames[1][None], **options).flow
+        back = model(frames[1][None], frames[0][None], **options).flow
+    result = predictor(frames[0], frames[1], backward=True)
+    assert result.flow.shape == (96, 136, 2)
+    assert result.flow.dtype == np.float32
+    assert np.array_equal(result.flow, flow[0].permute(1, 2, 0).numpy())
+    # DDFlow has both directions as one batch, where rows of a product may be summed in another
+    # order than alone; the others run the very same operations.
+    slack = 1e-3 if name == "ddflow" else 0.0
+    assert np.abs(result.backward - back[0].permute(1, 2, 0).numpy()).max() <= slack
+    assert result.occluded is None
+    assert result.warp_error is None
+    assert tensors_of(model) == had
+
+
+def test_padding_and_iterations_are_passed_on(make):
+    one, two, _ = painted_pair(93, 131)
+    with torch.no_grad():
+        for pad, iters in (("kitti", 1), ("sintel", 3)):
+            predictor = make(pad=pad, iters=iters)
+            flow = predictor.model(one, two, pad=pad, iters=iters).flow
+            assert np.array_equal(predictor(one, two).flow, flow[0].permute(1, 2, 0).numpy())
+
+
+def test_all_kinds_of_frames_give_one_flow(make, tmp_path):
+    rng = np.random.default_rng(0)
+    pair = rng.integers(0, 256, (2, 64, 72, 3), dtype=np.uint8)
+    for k in range(2):
+        write_image(tmp_path / f"{k}.png", pair[k])
+    predictor = make(iters=1)
+    wanted = predictor(pair[0], pair[1]).flow
+    tensors = torch.from_numpy(pair).movedim(3, 1)
+    deep = pair.astype(np.uint16) * 257
+    for first, second in (
+        (tmp_path / "0.png", str(tmp_path / "1.png")),
+        (tensors[0], tensors[1][None].float()),
+        (deep[0], deep[1]),
+    ):
+        assert np.array_equal(predictor(first, second).flow, wanted)
+
+
+@pytest.mark.parametrize("name", ["raft-small", "ddflow"])
+def test_occlusion_and_warp_error_follow_from_the_flows(make, frames, name):
+    result = make(name)(frames[0], frames[1], backward=True, occlusion=True, warp_error=True)
+    there, back = (
+        torch.from_numpy(flow).permute(2, 0, 1)[None] for flow in (result.flow, result.backward)
+    )
+    occluded, _ = occluded_by_consistency(there, back)
+    assert result.occluded.shape == (96, 136)
+    assert result.occluded.dtype == bool
+    assert np.array_equal(result.occluded, occluded[0, 0].numpy())
+    difference = (frames[0][None] - warp(frames[1][None], there)).abs().mean(1)[0].numpy()
+    seen = ~np.isnan(result.warp_error)
+    assert 0 < seen.mean() < 1
+    assert np.array_equal(result.warp_error[seen], difference[seen])
+
+
+def test_what_was_not_asked_is_not_there(make, frames):
+    result = make()(frames[0], frames[1], occlusion=True)
+    assert result.occluded is not None
+    assert result.backward is None
+    assert result.warp_error is None
+
+
+def test_the_warp_error_of_the_truth_is_small_and_undefined_out_of_view():
+    one, two, flow = painted_pair(96, 136)
+    error = warp_error(one, two, flow)[0, 0]
+    x = torch.arange(136) + flow[0, 0]
+    y = torch.arange(96)[:, None] + flow[0, 1]
+    beyond = torch.stack((-x, x - 135, -y, y - 95)).amax(0)  # pixels out of view, if positive
+    assert error[beyond > 1e-3].isnan().all()
+    seen = error[beyond <= 0]
+    assert (beyond > 1e-3).any()
+    assert seen.max() < 1e-3  # frame 1 is that warp, computed in the same float32
+    assert warp_error(two, two, torch.zeros_like(flow)).max() < 1e-3
+
+
+def test_all_pairs_and_on_demand_agree():
+    weights = shared("weights", "raft-small.pth")
+    one, two, _ = painted_pair(128, 184)
+    flows = [
+        Predictor("raft-small", weights, device="cpu", iters=12, strategy=strategy)(one, two).flow
+        for strategy in ("all-pairs", "on-demand")
+    ]
+    assert np.linalg.norm(flows[0] - flows[1], axis=2).max() < 1e-3
+
+
+def test_bf16_is_near(make, frames):
+    predictor = make(precision="bf16", iters=1)
+    exact = make(iters=1)(frames[0], frames[1]).flow
+    near = predictor(frames[0], frames[1]).flow
+    assert near.dtype == np.float32
+    assert not np.array_equal(near, exact)
+    # Eight bits of mantissa through some twenty layers: a few percent of the flow's size.
+    assert np.abs(near - exact).mean() < 0.1 * np.abs(exact).mean() + 0.1
+
+
+def test_a_callers_modes_do_not_matter(make, frames):
+    predictor = make(iters=1)
+    wanted = predictor(frames[0], frames[1]).flow
+    with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
+        assert np.array_equal(make(iters=1)(frames[0], frames[1]).flow, wanted)
+    assert not torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"iters": 0}, "iters is 0, wanted a whole number of at least 1"),
+        ({"iters": 1.5}, "iters is 1.5, wanted a whole number"),
+        ({"pad": "chairs"}, "pad: unknown mode 'chairs'; the modes are sintel, kitti"),
+        ({"strategy": "best"}, "unknown strategy 'best' for raft-small; there are auto, all-pairs"),
+        ({"precision": "fp8"}, "unknown precision 'fp8'; there are float32, bf16"),
+        ({"max_memory": "much"}, "max_memory is 'much', wanted a number of bytes or a text"),
+        ({"device": "tpu"}, "device 'tpu' cannot be used"),
+        ({"weights": "x.pth"}, "weights are given beside a network that has its own"),
+    ],
+)
+def test_refused_settings(make, options, message):
+    with pytest.raises(ArgumentError, match=message):
+        Predictor(make().model, **{"device": "cpu", **options})
+
+
+def test_settings_that_a_network_does_not_take(make):
+    for name, option in (("vcn-small", {"iters": 3}), ("ddflow", {"pad": "sintel"})):
+        with pytest.raises(ArgumentError, match=r"takes no `(iters|pad)`"):
+            make(name, **option)
+    with pytest.raises(ArgumentError, match="there are auto, local"):
+        make("ddflow", strategy="tiles")
+    with pytest.raises(ArgumentError, match="the model is a Linear, wanted the name of a network"):
+        Predictor(torch.nn.Linear(2, 2))
+    with pytest.raises(ArgumentError, match="unknown model 'raft'"):
+        Predictor("raft")
+    with pytest.raises((ArgumentError, WeightsError)):
+        Predictor("raft-small", weights=shared("weights", "raft-sintel.pth"))
+
+
+@pytest.mark.parametrize(("name", "least"), [("raft-small", 57), ("vcn-small", 65), ("ddflow", 5)])
+def test_the_least_size_is_the_networks_own(make, name, least):
+    predictor = make(name)
+    one, two, _ = painted_pair(least, least + 3)
+    assert predictor(one, two).flow.shape == (least, least + 3, 2)
+    small = one[:, :, :-1]
+    message = rf"frame1 is {least + 3}×{least - 1} pixels; {name} needs at least {least}×{least}"
+    with pytest.raises(ShapeError, match=message):
+        predictor(small, small)
+    with pytest.raises(lcv.LcvError):
+        predictor.model(small, small)
+
+
+def test_frames_of_different_size_are_refused(make, frames):
+    with pytest.raises(ShapeError, match="frame1 is 136×96 pixels and frame2 is 135×96"):
+        make()(frames[0], frames[1][:, :, 1:])

@@ -1,0 +1,158 @@
+"""Tiles cover an image, blend without seams, and come near the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lcv
+from lcv.predict.engines import Encoded, Matched
+from lcv.predict.pairs import Wanted
+from lcv.predict.predictor import Predictor
+from lcv.predict.tiles import OVERLAP, _weights, make_tiling, match_tiles, median_shift
+from testing.shared import shared
+
+
+class Known:
+    """An engine that knows the flow of every image by its colours: (r, g) − 100 is the motion."""
+
+    least = 57
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[torch.Tensor, torch.Tensor | None]] = []
+
+    def match(self, first: Encoded, second: Encoded, start: torch.Tensor | None = None) -> Matched:
+        self.calls.append((first.image, start))
+        flow = first.image[:, :2].float() - 100
+        return Matched(flow, flow[:, :, ::8, ::8], None)
+
+
+@given(
+    height=st.integers(57, 2000),
+    width=st.integers(57, 2000),
+    side=st.sampled_from([64, 256, 512, 1024]),
+)
+def test_tiles_cover_the_image_and_weights_sum_to_one(height, width, side):
+    tiling = make_tiling(height, width, side, 57)
+    for starts, length, extent in (
+        (tiling.tops, height, tiling.height),
+        (tiling.lefts, width, tiling.width),
+    ):
+        assert extent == min(side, length)
+        assert starts[0] == 0
+        assert starts[-1] + extent == length
+        steps = np.diff(starts)
+        assert len(starts) == 1 or steps.max() <= (1 - OVERLAP) * extent + 1
+        total = torch.zeros(length)
+        for start, weight in zip(
+            starts, _weights(starts, extent, length, torch.device("cpu")), strict=True
+        ):
+            assert (weight > 0).all()
+            total[start : start + extent] += weight
+        assert torch.allclose(total, torch.ones(length), atol=1e-5)
+    small_h, small_w = tiling.coarse
+    assert small_h >= 57
+    assert small_w >= 57
+    if min(height, width) > 512 and side >= 256:
+        assert small_h * small_w <= tiling.height * tiling.width
+
+
+def test_a_flow_that_tiles_agree_on_comes_out_unchanged():
+    torch.manual_seed(0)
+    image = torch.randint(80, 120, (1, 3, 200, 330)).float()
+    tiling = make_tiling(200, 330, 96, 57)
+    flows, seams = match_tiles(
+        Known(), Encoded(image), Encoded(image), tiling, Wanted(), shift_of=lambda _: (0, 0)
+    )
+    assert torch.allclose(flows.flow, image[:, :2] - 100, atol=1e-4)
+    assert seams.mean < 1e-4
+    assert seams.pixels > 0
+
+
+def test_tiles_start_from_the_coarse_flow_and_are_moved_by_it():
+    """A constant motion of (9, −6): the tile of frame 2 lies there, and nothing is left to find."""
+    image1 = torch.full((1, 3, 160, 240), 100.0)
+    image1[:, 0], image1[:, 1] = 109, 94
+    engine = Known()
+    tiling = make_tiling(160, 240, 96, 57)
+    flows, _ = match_tiles(engine, Encoded(image1), Encoded(image1), tiling, Wanted())
+    coarse, tiles = engine.calls[0], engine.calls[1:]
+    assert coarse[1] is None
+    assert coarse[0].shape[2:] == tiling.coarse
+    assert len(tiles) == tiling.number
+    # (9, −6) in pixels of the coarse image is more in the whole: the scale goes on top.
+    scale = torch.tensor([240 / tiling.coarse[1], 160 / tiling.coarse[0]])
+    motion = torch.tensor([9.0, -6.0]) * scale
+    shift = motion.round()
+    inner = tiles[len(tiling.lefts) + 1]  # second row and column: free to move either way
+    assert torch.allclose(inner[1][0, :, 0, 0], (motion - shift) / 8, atol=1e-4)
+    # Known answers (9, −6) in each tile, wherever frame 2's tile lies: the shift is added back.
+    row, column = tiling.tops[1] + 48, tiling.lefts[1] + 48
+    assert torch.allclose(flows.flow[0, :, row, column], torch.tensor([9.0, -6.0]) + shift)
+
+
+def test_a_tile_at_the_border_stays_inside():
+    image = torch.full((1, 3, 96, 160), 100.0)
+    image[:, 0] = 40  # sixty pixels to the left, out of the leftmost tile's reach
+
+    class Inside(Known):
+        def match(self, first, second, start=None):
+            assert second.image.shape == first.image.shape
+            return super().match(first, second, start)
+
+    match_tiles(Inside(), Encoded(image), Encoded(image), make_tiling(96, 160, 72, 57), Wanted())
+
+
+def test_seams_tell_how_much_neighbours_differ():
+    class Unsure(Known):
+        def match(self, first, second, start=None):
+            super().match(first, second, start)
+            flow = torch.zeros_like(first.image[:, :2].float()) + len(self.calls) % 2
+            return Matched(flow, None, None)
+
+    image = torch.zeros(1, 3, 64, 160)
+    tiling = make_tiling(64, 160, 64, 57)
+    flows, seams = match_tiles(
+        Unsure(), Encoded(image), Encoded(image), tiling, Wanted(), shift_of=lambda _: (0, 0)
+    )
+    assert seams.mean == pytest.approx(2**0.5)  # (0, 0) and (1, 1) in turn
+    steps = flows.flow[0, 0, 0].diff().abs()
+    assert steps.max() < 0.12  # and no edge anywhere
+
+
+def test_the_median_is_robust():
+    flow = torch.zeros(1, 2, 10, 10)
+    flow[:, 0], flow[:, 1] = 7.4, -3.6
+    flow[:, :, :4] = 500
+    assert median_shift(flow) == (7, -4)
+
+
+def test_one_tile_over_everything_is_the_whole_started_from_half_way(make, frames):
+    """Tiles of a predictor: the same interface, a note on the cost, a plan that says so."""
+    predictor = make(strategy="tiles", iters=1)
+    result = predictor(frames[0], frames[1], backward=True, occlusion=True, warp_error=True)
+    assert result.flow.shape == result.backward.shape == (96, 136, 2)
+    assert result.plan.strategy == "tiles"
+    assert "differ by" in result.notes[0]
+    assert "flow that differs a little" in result.plan.text
+
+
+def test_tiles_come_near_the_whole_on_a_real_pair():
+    """Sintel, published weights: tiles of 256 may add a tenth of a pixel to the error."""
+    folder = shared("data", "sintel", "training")
+    names = [folder / "clean" / "alley_1" / f"frame_000{k}.png" for k in (1, 2)]
+    one, two = (lcv.read_image(name)[40:360, 200:712] for name in names)
+    truth = lcv.read_flow(folder / "flow" / "alley_1" / "frame_0001.flo")[0][40:360, 200:712]
+    weights = shared("weights", "raft-small.pth")
+    errors = {}
+    for strategy, memory in (("all-pairs", None), ("tiles", "170MB")):
+        predictor = Predictor(
+            "raft-small", weights, device="cpu", iters=8, strategy=strategy, max_memory=memory
+        )
+        result = predictor(one, two)
+        errors[strategy] = np.linalg.norm(result.flow - truth, axis=2).mean()
+    assert result.plan.tiling.number > 1
+    assert errors["tiles"] < errors["all-pairs"] + 0.1
