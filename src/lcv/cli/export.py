@@ -1,0 +1,90 @@
+"""`lcv export`: a network as a file that runs without lcv, checked before it is written."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+
+def run(arguments: list[str]) -> int:
+    chosen = _parser().parse_args(arguments)
+
+    from lcv.export import export_model, table
+    from lcv.export.make import choose_format
+    from lcv.files import check_output
+    from lcv.models.build import find, load
+    from lcv.models.embedded import EMBEDDED, embedded_file
+
+    # What is wrong with the output is said before minutes are spent on it.
+    choose_format(chosen.output, chosen.format)
+    check_output(chosen.output, chosen.overwrite)
+    weights = None if chosen.weights is None else find(chosen.weights)
+    model = load(chosen.model, weights=weights)
+    if weights is None and chosen.model in EMBEDDED:
+        weights = embedded_file(chosen.model)
+    metadata = export_model(
+        model,
+        chosen.output,
+        chosen.format,
+        size=chosen.size,
+        iters=chosen.iters,
+        lookup=chosen.lookup,
+        weights=weights,
+        pairs=chosen.check,
+        overwrite=chosen.overwrite,
+        progress=lambda step: print(f"{step} …", file=sys.stderr, flush=True),
+    )
+    print(table(metadata))
+    print(f"\n{chosen.output}: written")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "lcv export",
+        description="Write a network as a program of torch.export (.pt2) or as ONNX (.onnx). W is "
+        "folded into RAFT's encoder and a constant elsewhere. The file is run on three sizes and "
+        "compared with the model; if it differs by more than 1e-3 px in the mean or 1e-2 px at 99.9 "
+        "% of the pixels, it is not written. What was measured, and how to pad, stands in the file.",
+    )
+    parser.add_argument(
+        "model",
+        help="raft-small, raft-small-vanilla or raft-large with the weights that come with lcv, or "
+        "with --weights raft-large, raft-small, vcn, vcn-small, ddflow",
+    )
+    parser.add_argument("--weights", help="a checkpoint of any family, or a published name")
+    parser.add_argument("--format", choices=("onnx", "torch"), help="by the ending if absent")
+    parser.add_argument("-o", "--output", required=True, help="FILE.onnx or FILE.pt2", type=Path)
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--size", type=_size, metavar="HxW", help="for images of this size alone")
+    sizes.add_argument(
+        "--dynamic",
+        action="store_true",
+        help="for all multiples of the network's stride from 128 on (the default)",
+    )
+    parser.add_argument("--iters", type=int, help="iterations of RAFT (12)")
+    parser.add_argument(
+        "--lookup",
+        choices=("gather", "grid_sample"),
+        help="how costs are read and features warped: gather for RAFT and DDFlow, grid_sample for "
+        "VCN, if absent",
+    )
+    parser.add_argument(
+        "--check",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("IMAGE1", "IMAGE2"),
+        help="check with this pair too; may be given many times",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
+    return parser
+
+
+def _size(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d+)\s*[x×]\s*(\d+)", text.strip(), re.IGNORECASE)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; wanted HxW, for instance 440x1024")
+    return int(found[1]), int(found[2])

@@ -1,0 +1,118 @@
+"""`export_model`: trace, convert, check, describe, and write, or leave nothing behind."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from lcv.errors import ArgumentError
+from lcv.export import onnx_file, torch_file
+from lcv.export.check import PairOfFiles, difference, read_pairs, refuse_large, seeded_pairs
+from lcv.export.describe import describe
+from lcv.export.networks import choose_iters, choose_lookup, network_of
+from lcv.export.prepare import prepare
+from lcv.export.sizes import choose_sizes
+from lcv.export.trace import trace
+from lcv.files import check_output, whole_file
+from lcv.models.build import spec_of
+
+FORMATS: dict[str, ModuleType] = {"onnx": onnx_file, "torch": torch_file}
+
+
+def export_model(
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    size: tuple[int, int] | None = None,
+    iters: int | None = None,
+    lookup: str | None = None,
+    weights: str | os.PathLike[str] | None = None,
+    pairs: Sequence[PairOfFiles] = (),
+    overwrite: bool = False,
+    progress: Callable[[str], None] = lambda step: None,
+) -> dict[str, Any]:
+    """Write a network as a program that needs no lcv; returns the metadata that the file holds.
+
+    format:   "onnx" or "torch"; by the path's ending (.onnx, .pt2) if absent
+    size:     (h, w) of the only images it takes; without it sizes stay open, in multiples of the
+              network's stride
+    iters:    RAFT's number of iterations, 12 unless given
+    lookup:   "gather" or "grid_sample"; see `networks`
+    weights:  the file the model was loaded from, whose name and hash the file will hold
+    pairs:    files of images to check with, beside the procedural pairs of three sizes
+    progress: told each step as it begins
+    """
+    path = Path(path)
+    name = spec_of(model).name
+    kind = choose_format(path, format)
+    network = network_of(model)
+    lookup = choose_lookup(name, network, lookup)
+    iters = choose_iters(name, network, iters)
+    sizes = choose_sizes(name, network, size)
+    FORMATS[kind].check_available()
+    check_output(path, overwrite)
+    own = read_pairs(network, sizes, pairs)
+
+    progress(f"tracing {name}, {sizes.words()}")
+    prepared = prepare(model, lookup)
+    program = trace(name, network.core(prepared.model, iters), sizes, lookup)
+    progress(f"writing it as {kind}")
+    converted = FORMATS[kind].convert(program)
+    progress("checking it against the model")
+    truth = copy.deepcopy(model).to("cpu", torch.float32).eval()
+    runner = FORMATS[kind].Runner(FORMATS[kind].content(converted, {}))
+    differences = [
+        difference(truth, runner, network, pair, iters)
+        for pair in (*seeded_pairs(network, sizes), *own)
+    ]
+    refuse_large(path, differences)
+    metadata = describe(
+        model,
+        network,
+        sizes,
+        differences,
+        format=kind,
+        versions=FORMATS[kind].versions(),
+        W=prepared.W,
+        lookup=lookup,
+        iters=iters,
+        weights=weights,
+    )
+    with whole_file(path, overwrite) as temporary:
+        temporary.write_bytes(FORMATS[kind].content(converted, metadata))
+    return metadata
+
+
+def choose_format(path: Path, format: str | None) -> str:
+    """The format asked for, or the one of the path's ending; refused where the two disagree."""
+    by_ending = {module.ENDING: name for name, module in FORMATS.items()}
+    if format is None:
+        if path.suffix not in by_ending:
+            raise ArgumentError(
+                f"{path}: wanted a name ending in {' or '.join(by_ending)}, which says the format"
+            )
+        return by_ending[path.suffix]
+    if format not in FORMATS:
+        raise ArgumentError(f"export: format is {format!r}, wanted one of {', '.join(FORMATS)}")
+    if path.suffix != FORMATS[format].ENDING:
+        raise ArgumentError(
+            f"{path}: a file of format {format} is named *{FORMATS[format].ENDING}, since whoever "
+            f"reads it goes by that"
+        )
+    return format
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What `export_model` wrote into a file about it."""
+    path = Path(path)
+    module = FORMATS[choose_format(path, None)]
+    module.check_available()
+    return dict(module.read_metadata(path))

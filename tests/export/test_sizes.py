@@ -1,0 +1,81 @@
+"""Which sizes a file takes, and with which it is checked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lcv.errors import ArgumentError
+from lcv.export.networks import DDFLOW_NETWORK, RAFT_NETWORK, VCN_NETWORK
+from lcv.export.sizes import cases, choose_sizes, traced_size
+
+FILES = [
+    (RAFT_NETWORK, None),
+    (RAFT_NETWORK, (64, 72)),
+    (VCN_NETWORK, (128, 192)),
+    (DDFLOW_NETWORK, (47, 63)),
+]
+IDS = ["raft, open", "raft", "vcn", "ddflow"]
+
+
+@pytest.mark.parametrize(("network", "size"), FILES, ids=IDS)
+def test_three_images_that_the_rule_brings_to_a_size_of_the_file(network, size):
+    sizes = choose_sizes("it", network, size)
+    three = cases(network, sizes)
+    assert len(three) == 3
+    for height, width, mode in three:
+        fitted = network.fit(*torch.zeros(2, 1, 3, height, width), mode)
+        assert sizes.take(*fitted.image1.shape[2:])
+        assert fitted.image1.shape == fitted.image2.shape
+        assert fitted.undo(torch.zeros_like(fitted.image1)[:, :2]).shape == (1, 2, height, width)
+    if network.fits_any:
+        assert len({case[:2] for case in three}) == 3
+        assert {case.mode for case in three} == set(network.modes)
+    assert sizes.take(*traced_size(sizes))
+
+
+def test_no_case_of_an_open_file_is_the_traced_size():
+    sizes = choose_sizes("it", RAFT_NETWORK, None)
+    traced = traced_size(sizes)
+    given = [
+        RAFT_NETWORK.fit(*torch.zeros(2, 1, 3, h, w), mode).image1.shape[2:]
+        for h, w, mode in cases(RAFT_NETWORK, sizes)
+    ]
+    assert traced not in [tuple(each) for each in given]
+    assert len(set(traced)) == 2
+
+
+@pytest.mark.parametrize(
+    ("network", "size", "words"),
+    [
+        (
+            RAFT_NETWORK,
+            (130, 160),
+            "130×160, wanted for it sides of at least 64 that are multiples",
+        ),
+        (RAFT_NETWORK, (56, 160), "the next is 64×160"),
+        (VCN_NETWORK, (128, 200), "multiples of 64; the next is 128×256"),
+        (DDFLOW_NETWORK, (4, 64), "sides of at least 5; the next is 5×64"),
+    ],
+)
+def test_a_size_that_is_none_is_refused_with_the_next(network, size, words):
+    with pytest.raises(ArgumentError, match=words):
+        choose_sizes("it", network, size)
+
+
+def test_a_network_of_one_size_says_why():
+    with pytest.raises(
+        ArgumentError, match="vcn cannot be written with open sizes: it pools .*--size"
+    ):
+        choose_sizes("vcn", VCN_NETWORK, None)
+
+
+def test_what_a_file_takes():
+    sizes = choose_sizes("it", RAFT_NETWORK, None)
+    assert sizes.take(128, 4096)
+    assert not any(sizes.take(h, w) for h, w in ((120, 128), (128, 4104), (128, 132), (130, 136)))
+
+
+def test_words():
+    assert choose_sizes("it", RAFT_NETWORK, (64, 72)).words() == "64×72"
+    assert "heights 128 to 4096" in choose_sizes("it", RAFT_NETWORK, None).words()
