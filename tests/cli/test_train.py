@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -109,7 +110,10 @@ def test_what_is_printed_is_a_recipe(capsys, tmp_path):
     [
         (["quick", "--optim.lrr", "1"], "there is no --optim.lrr, wanted --optim.lr\n"),
         (["quick", "--lr=1"], "there is no --lr, wanted --optim.lr\n"),
-        (["quick", "--optim.zzz=1"], "wanted --optim.lr or --optim.schedule or --optim.warmup or"),
+        (
+            ["quick", "--optim.zzz=1"],
+            "wanted --optim.optimiser or --optim.lr or --optim.schedule or",
+        ),
         (["quick", "--optim.lr", "fast"], 'key "optim.lr": Expected a'),
         (["quick", "--steps", "0"], "steps is 0, wanted at least 1"),
         (["quick", "--precision", "fp8"], "precision is 'fp8', wanted one of bf16"),
@@ -149,17 +153,28 @@ def test_a_run_shows_its_numbers_and_can_be_read_by_tensorboard(tmp_path, capsys
 
     folder = tmp_path / "run"
     words = ["train", "quick", *SMALL, "--steps=2", f"--folder={folder}", "--tensorboard=true"]
-    assert cli.main(words) == 0
+    assert cli.main([*words, "--validate_every=2", "--validate_iters=1"]) == 0
     captured = capsys.readouterr()
     assert f"2 steps done: {folder / 'weights.safetensors'}" in captured.out
+    said = re.search(r"procedural: EPE (.*) px after step 2, (.*)% of the (.*) px", captured.out)
+    assert said is not None
+    epe, share, zero = map(float, said.groups())
+    assert share == pytest.approx(100 * epe / zero, abs=0.1)
+    assert (folder / "curve.png").is_file()
     assert (folder / "weights.safetensors").is_file()
     lines = [line for line in captured.err.splitlines() if line.startswith("step ")]
-    assert [line.split()[1] for line in lines] == ["1/2", "2/2"]
+    assert [line.split()[1] for line in lines] == ["1/2", "2/2", "2"]
+    assert "zero_flow_epe" in lines[2]
     assert all(word in lines[0] for word in ("loss", "EPE", "pairs/s", "GiB"))
-    board = EventAccumulator(str(folder / "tensorboard")).Reload()
+    board = EventAccumulator(str(folder / "tensorboard"), {"histograms": 0}).Reload()
     logged = [e["loss"] for e in read_log(folder / "log.jsonl") if e["kind"] == "train"]
     shown = [event.value for event in board.Scalars("train/loss")]
     assert shown == pytest.approx(logged, rel=1e-6)
+    assert {"train/p_angle", "train/w_distance", "validation/procedural/epe"} <= set(
+        board.Tags()["scalars"]
+    )
+    assert [event.step for event in board.Histograms("train/w_spectrum")] == [1, 2]
+    assert board.Tags()["images"] == [f"pictures/procedural/{i}" for i in range(4)]
 
 
 def test_a_signal_saves_and_leaves_and_resume_goes_on(tmp_path, capsys):

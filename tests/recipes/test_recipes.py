@@ -14,7 +14,7 @@ from lcv.data.synthetic.recipe import RECIPES
 from lcv.errors import ArgumentError, FileError
 from lcv.models.build import build
 from lcv.recipes import config_from, load_recipe, recipe_names
-from lcv.train import PartConfig, TrainConfig
+from lcv.train import PartConfig, SplitConfig, TrainConfig
 from lcv.train.files import DATASETS
 from lcv.train.optim import rate_at
 
@@ -38,6 +38,9 @@ def test_a_recipe_names_only_what_there_is(name):
         assert set(part.options) <= set(inspect.signature(DATASETS[part.dataset]).parameters)
     assert (config.data.source == "files") == bool(config.data.parts)
     assert config.best.partition("/")[0] in config.validation
+    for split in config.validation.values():
+        if isinstance(split, SplitConfig):
+            assert set(split.options) <= set(inspect.signature(DATASETS[split.dataset]).parameters)
     assert config.folder == f"runs/{name}"
 
 
@@ -79,11 +82,32 @@ def test_rafts_stages_have_the_authors_numbers(name):
     assert (config.loss.name, config.loss.iters, config.optim.clip) == ("sequence", 12, 1.0)
     assert (config.optim.eps, config.seed, config.validate_every) == (1e-8, 1234, 5000)
     assert config.model.inner_product == "euclidean"
-    # A rise of 5 % from a 25th of the rate, then down to nearly nothing.
-    rates = [rate_at(config.optim, s, config.steps) for s in range(0, config.steps, 100)]
-    assert rates.index(max(rates)) * 100 == 0.05 * config.steps
-    assert rates[0] == pytest.approx(config.optim.lr / 25)
-    assert rate_at(config.optim, config.steps, config.steps) < 2e-9
+    # A rise of 5 % from a 25th of the rate, then down to nothing 100 steps after the last.
+    assert (config.optim.schedule, config.optim.warmup, config.optim.tail) == (
+        "one_cycle",
+        0.05,
+        100,
+    )
+    assert rate_at(config.optim, 0, config.steps) == pytest.approx(config.optim.lr / 25)
+    peak = round(0.05 * (config.steps + 100)) - 1
+    assert rate_at(config.optim, peak, config.steps) == pytest.approx(config.optim.lr)
+    assert rate_at(config.optim, config.steps + 99, config.steps) < 2e-9
+
+
+def test_rafts_stages_watch_what_the_authors_watch():
+    watched = {
+        name: (
+            sorted({split.dataset for split in load_recipe(name).validation.values()}),
+            load_recipe(name).validate_iters,
+        )
+        for name in RAFT
+    }
+    assert watched == {
+        "raft_chairs": (["chairs"], 24),
+        "raft_things": (["sintel"], 32),
+        "raft_sintel": (["sintel"], 32),
+        "raft_kitti": (["kitti"], 24),
+    }
 
 
 def test_each_stage_begins_where_the_one_before_ended():
@@ -112,12 +136,15 @@ def test_rafts_mixture_has_the_published_shares():
     assert shares == {"sintel": 70.9, "kitti": 13.6, "hd1k": 1.8, "things": 13.7}
 
 
+# In VCN's fine-tuning the rate falls, begins anew, and falls again.
+FALL = {0: 1, 29_999: 1, 30_000: 2, 40_000: 4, 50_000: 8, 60_000: 16, 69_999: 16}
+CYCLES = FALL | {70_000 + step: divisor for step, divisor in FALL.items()}
 # VCN's main.py: steps, batch, crop, and the rate at some steps of the authors' counter.
 VCN = {
     "vcn_chairs": (140_000, 8, (320, 448), {0: 1, 69_999: 1, 70_000: 2, 130_000: 4}),
     "vcn_things": (80_000, 8, (320, 448), {0: 4, 49_999: 4, 50_000: 8, 79_999: 8}),
-    "vcn_sintel": (70_000, 16, (320, 576), {29_999: 1, 30_000: 2, 40_000: 4, 69_999: 16}),
-    "vcn_kitti": (70_000, 16, (256, 768), {29_999: 1, 30_000: 2, 50_000: 8, 60_000: 16}),
+    "vcn_sintel": (140_000, 16, (320, 576), CYCLES),
+    "vcn_kitti": (140_000, 16, (256, 768), CYCLES),
 }
 SEARCH = {"vcn_chairs": (4, 1), "vcn_things": (4, 1), "vcn_sintel": (7, 1.4), "vcn_kitti": (8, 2)}
 

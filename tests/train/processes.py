@@ -1,13 +1,20 @@
 """A training run as a process of its own, for tests that kill it or start it twice.
 
-    python processes.py CONFIG.json [--mark FILE] [--die FILE]
+    python processes.py CONFIG.json [--mark FILE] [--slow SECONDS] [--die FILE] [--stop STEP]
+                        [--poison INDEX]
 
---mark: while a checkpoint is being flushed to the disk, FILE exists.
+--mark: while a checkpoint is being flushed to the disk, FILE exists; for SECONDS, if given.
 --die: the second process dies once, in the middle of the run, leaving FILE.
+--stop: the second process is told to stop (SIGTERM) when it begins this step.
+--poison: the pair of this index has a NaN.
+
+Under torchrun it fails if a thread of the process group is alive after the run: at the end of the
+interpreter such a thread aborts the process, now and then.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -19,17 +26,17 @@ import torch
 
 from lcv.recipes.stored import config_from
 from lcv.train import run
-from lcv.train.batches import TrainBatch
+from lcv.train.batches import Procedural, TrainBatch
 from lcv.train.step import Step
 
 
-def slow_and_marked(mark: Path) -> None:
+def slow_and_marked(mark: Path, seconds: float) -> None:
     """Make every flush last a moment, and tell when it does."""
     flush = os.fsync
 
     def fsync(handle: int) -> None:
         mark.touch()
-        time.sleep(0.15)
+        time.sleep(seconds)
         flush(handle)
         mark.unlink(missing_ok=True)
 
@@ -49,11 +56,58 @@ def mortal(mark: Path) -> None:
     Step.__call__ = call
 
 
+def stopped(at: int) -> None:
+    """Tell the second process to stop as it begins a step."""
+    step = Step.__call__
+
+    def call(self: Step, batch: TrainBatch, number: int) -> None:
+        if number == at and os.environ.get("RANK") == "1":
+            os.kill(os.getpid(), signal.SIGTERM)
+        step(self, batch, number)
+
+    Step.__call__ = call
+
+
+def poisoned(poison: int) -> None:
+    """Plant a NaN in the second frame of one pair."""
+    make = Procedural._make
+
+    def made(self: Procedural, indices: list[int]) -> TrainBatch:
+        batch = make(self, indices)
+        for position, index in enumerate(indices):
+            if index == poison:
+                batch.image2[position, 1, 3, 4] = torch.nan
+        return batch
+
+    Procedural._make = made
+
+
+def threads_of_the_group() -> list[str]:
+    """Names of threads that gloo has started and not ended (Linux alone tells)."""
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return [name for name in names if "gloo" in name]
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    if "--die" in sys.argv:
-        mortal(Path(sys.argv[sys.argv.index("--die") + 1]))
-    if "--mark" in sys.argv:
-        slow_and_marked(Path(sys.argv[sys.argv.index("--mark") + 1]))
-    config = config_from(json.loads(Path(sys.argv[1]).read_text()))
-    run(config, resume="auto", device="cpu")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--mark", type=Path)
+    parser.add_argument("--slow", type=float, default=0.15)
+    parser.add_argument("--die", type=Path)
+    parser.add_argument("--stop", type=int)
+    parser.add_argument("--poison", type=int)
+    chosen = parser.parse_args()
+    if chosen.mark is not None:
+        slow_and_marked(chosen.mark, chosen.slow)
+    if chosen.die is not None:
+        mortal(chosen.die)
+    if chosen.stop is not None:
+        stopped(chosen.stop)
+    if chosen.poison is not None:
+        poisoned(chosen.poison)
+    try:
+        run(config_from(json.loads(chosen.config.read_text())), resume="auto", device="cpu")
+    finally:
+        if left := threads_of_the_group():
+            sys.exit(f"threads outlive the run: {', '.join(left)}")

@@ -1,16 +1,19 @@
-"""TensorBoard's listener: curves and histograms, or a sentence where it is not installed."""
+"""TensorBoard's listener: curves, histograms, pictures, or a sentence where it is not installed."""
 
 from __future__ import annotations
 
+import io
 import sys
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from lcv.errors import ArgumentError
 from lcv.train.board import Board
 
 
-def test_numbers_become_curves_and_lists_histograms(tmp_path):
+def test_numbers_become_curves_lists_histograms_and_pictures_pictures(tmp_path):
     pytest.importorskip("tensorboard", reason="the extra `train` is not installed")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -19,6 +22,8 @@ def test_numbers_become_curves_and_lists_histograms(tmp_path):
     board({"kind": "train", "step": 5, "loss": 2.0, "w_spectrum": [0.5, 1.0, 1.5]})
     board({"kind": "validation", "step": 5, "sintel/epe": 3.0})
     board({"kind": "failure", "step": 6, "samples": ["a", "b"]})
+    picture = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
+    board.picture("sintel/0", 5, picture)
     board.close()
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert [(e.step, e.value) for e in events.Scalars("train/loss")] == [(5, 2.0)]
@@ -28,6 +33,10 @@ def test_numbers_become_curves_and_lists_histograms(tmp_path):
     assert (spread.num, spread.min, spread.max, spread.sum) == (3, 0.5, 1.5, 3.0)
     assert "note/text/text_summary" in events.Tags()["tensors"]
     assert "failure/samples/text_summary" in events.Tags()["tensors"]
+    (shown,) = events.Images("pictures/sintel/0")
+    assert (shown.step, shown.height, shown.width) == (5, 4, 6)
+    decoded = np.asarray(Image.open(io.BytesIO(shown.encoded_image_string)))
+    assert np.array_equal(decoded, picture)
 
 
 def test_a_resumed_run_hides_what_came_after_its_checkpoint(tmp_path):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +23,10 @@ from testing import datasets
 SCRIPT = Path(__file__).with_name("processes.py")
 
 
-def start(config, tmp_path, **options) -> subprocess.Popen:
+def start(config, tmp_path, *words: str, **options) -> subprocess.Popen:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config.as_dict()))
-    command = [sys.executable, str(SCRIPT), str(path), "--mark", str(tmp_path / "saving")]
+    command = [sys.executable, str(SCRIPT), str(path), "--mark", str(tmp_path / "saving"), *words]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
 
 
@@ -109,13 +110,41 @@ def test_a_disk_that_fills_while_saving(tiny, tmp_path):
     assert last_step(config.folder) == 2
 
 
+def wait_for(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not true():
+        time.sleep(0.02)
+    assert true()
+
+
+def has_taken(config, steps: int) -> bool:
+    log = Path(config.folder) / "log.jsonl"
+    return log.exists() and f'"step": {steps},' in log.read_text()
+
+
 def test_sigterm_saves_and_leaves(tiny, tmp_path):
     config = tiny(steps=4000, save_every=4000, log_every=1)
     process = start(config, tmp_path)
-    log = Path(config.folder) / "log.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (log.exists() and log.read_text().count("\n") >= 2):
-        time.sleep(0.02)
+    wait_for(lambda: has_taken(config, 2))
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0, process.stderr.read()
     assert 2 <= last_step(config.folder) < 4000
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_save(tiny, tmp_path):
+    """The first one saves, here for a minute; the second leaves the checkpoint before it."""
+    config = tiny(steps=4000, save_every=4000, log_every=1)
+    run(config, device="cpu", until=2)
+    process = start(config, tmp_path, "--slow", "60")
+    wait_for(lambda: has_taken(config, 3))
+    process.send_signal(signal.SIGINT)
+    wait_for((tmp_path / "saving").exists)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, errors = process.communicate(timeout=50)
+    assert time.monotonic() - began < 30
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in errors
+    assert last_step(config.folder) == 2
+    checkpoints = Path(config.folder) / "checkpoints"
+    assert [path.name for path in checkpoints.iterdir()] == ["last.pt"], "something half-written"

@@ -183,7 +183,9 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tiny, tmp_path):
 
 
 def test_validation_chooses_the_best(tiny, tmp_path):
-    config = tiny(steps=4, validate_every=2, validation={"procedural": "procedural"})
+    config = tiny(
+        steps=4, validate_every=2, validate_iters=1, validation={"procedural": "procedural"}
+    )
     run(config, device="cpu")
     entries = [e for e in read_log(tmp_path / "run" / "log.jsonl") if e["kind"] == "validation"]
     assert [e["step"] for e in entries] == [2, 4]
@@ -195,7 +197,14 @@ def test_validation_chooses_the_best(tiny, tmp_path):
 def test_frozen_norms_keep_their_statistics(tiny):
     model = ModelConfig("raft-large", freeze_batch_norm=True)
     trained = run(
-        tiny(model=model, steps=1, validate_every=1, validation={"p": "procedural"}), device="cpu"
+        tiny(
+            model=model,
+            steps=1,
+            validate_every=1,
+            validate_iters=1,
+            validation={"p": "procedural"},
+        ),
+        device="cpu",
     )
     assert torch.equal(trained.cnet.norm1.running_mean, torch.zeros(64))
     assert not trained.cnet.norm1.training

@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from jsonargparse import ArgumentParser
 
@@ -48,11 +48,6 @@ def run(arguments: list[str]) -> int:
     if PRINT in arguments:
         print(json.dumps(config.as_dict(), indent=2))
         return 0
-    for name, where in config.validation.items():
-        if where != "procedural" and not Path(where).exists():
-            raise ArgumentError(
-                f"validation.{name}: there is no {where}; wanted a dataset, or the word procedural"
-            )
     return train(config, chosen["resume"], chosen["device"], chosen["tensorboard"])
 
 
@@ -60,6 +55,7 @@ def train(config: TrainConfig, resume: str | None, device: str | None, tensorboa
     """The run itself, shown on the terminal by the first process."""
     from lcv.train.checkpoint import Folder
     from lcv.train.console import Terminal
+    from lcv.train.curve import leave_curve
     from lcv.train.loop import run as run_training
 
     first = os.environ.get("RANK", "0") == "0"
@@ -84,6 +80,8 @@ def train(config: TrainConfig, resume: str | None, device: str | None, tensorboa
             f"--resume auto goes on"
         )
         return INTERRUPTED
+    for line in leave_curve(config):
+        print(line)
     print(f"{config.steps} steps done: {Path(config.folder) / 'weights.safetensors'}")
     return 0
 
@@ -128,12 +126,21 @@ def _add_fields(parser: ArgumentParser, record: Any, prefix: str) -> None:
             nested.append((value, f"{prefix}{field.name}."))
             continue
         text = documented.get(field.name, "").replace("%", "%%")
-        # Lists of records are checked by `config_from`, whose errors name the close known names.
-        of_records = any(is_dataclass(kind) for kind in get_args(hints[field.name]))
-        hint = Any if of_records else hints[field.name]
+        hint = _without_records(hints[field.name])
         group.add_argument(f"--{prefix}{field.name}", type=hint, default=value, help=text)
     for value, inner in nested:
         _add_fields(parser, value, inner)
+
+
+def _without_records(hint: Any) -> Any:
+    """Records inside lists and dictionaries are checked by `config_from`, whose errors name the
+    close known names."""
+    inner = get_args(hint)
+    if any(is_dataclass(kind) for kind in inner):
+        return Any
+    if get_origin(hint) is dict and _without_records(inner[1]) is Any:
+        return dict[str, Any]
+    return hint
 
 
 def field_docs(kind: type) -> dict[str, str]:

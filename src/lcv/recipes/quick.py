@@ -2,11 +2,10 @@
 
 Command    lcv train quick
 Hardware   two CPU cores.
-Result     EPE 2.88 px on held-out scenes and textures, where zero flow has 5.06 px (57 %), with seed 0
-           in 268 s of processor time on one thread, five validations included.
+Result     being measured.
 
-Rate, batch and iterations were chosen among five settings tried, judged by the same held-out scenes
-and one seed each; the others ended at 54 to 66 % (more steps or fewer iterations) or did not learn.
+At the end it says the EPE on 48 held-out scenes of four layers, with textures of their own, and its
+share of the EPE of zero flow; curve.png has both over the steps, and the goal of 60 %.
 
 For a first look at what a run is; its weights are no use elsewhere.
 """
@@ -17,18 +16,22 @@ from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, T
 
 
 def recipe() -> TrainConfig:
+    iters = 4  # in minutes, more steps are worth more than RAFT's 12 iterations
     return TrainConfig(
         model=ModelConfig("raft-small", inner_product="elliptical"),
         data=DataConfig(source="procedural", recipe="quick", size=(96, 128), ahead=8),
-        optim=OptimConfig(lr=5e-4, schedule="one_cycle", warmup=0.1),
-        # Fewer than RAFT's 12 iterations cost less, but far fewer than evaluation's diverge there.
-        loss=LossConfig("sequence", gamma=0.8, iters=8),
-        steps=800,
+        # The gradients of the first steps are the largest; AdamW's own 0.999 would remember them for
+        # as long as the whole run, and on some seeds learn nothing for a third of it.
+        optim=OptimConfig(lr=5e-4, schedule="one_cycle", warmup=0.05, beta2=0.95),
+        loss=LossConfig("sequence", gamma=0.8, iters=iters),
+        steps=1000,
         batch=2,
         precision="float32",
         folder="runs/quick",
         log_every=25,
-        save_every=200,
-        validate_every=200,
+        save_every=250,
+        validate_every=125,
+        validate_iters=iters,  # with more, a network trained with so few drifts away
         validation={"procedural": "procedural"},
+        goal=0.6,
     )

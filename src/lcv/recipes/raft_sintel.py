@@ -5,7 +5,7 @@ Hardware   the authors': two GPUs of 11 GB.
 Result     not yet run.
 
 A pass over complete copies is 293,737 pairs: 71 % Sintel, 13.6 % KITTI, 1.8 % HD1K, 13.7 % Things.
-Departures as in raft_chairs.
+What is watched is Sintel still, though it is trained on, as the authors do.
 """
 
 from __future__ import annotations

@@ -47,7 +47,10 @@ def _value(hint: Any, value: Any, where: str, path: str) -> Any:
     if origin in (Union, types.UnionType):
         if value is None and type(None) in inner:
             return None
-        (hint,) = (kind for kind in inner if kind is not type(None))
+        kinds = [kind for kind in inner if kind is not type(None)]
+        records = [kind for kind in kinds if is_dataclass(kind)]
+        named = isinstance(value, Mapping) or is_dataclass(value)
+        hint = (records if records and named else kinds)[0]
         return _value(hint, value, where, path)
     if origin is tuple and isinstance(value, list | tuple):
         if Ellipsis not in inner and len(value) != len(inner):

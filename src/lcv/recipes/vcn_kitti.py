@@ -1,7 +1,6 @@
 """VCN's KITTI stage: KITTI 2015 and 2012 in equal repetitions, from vcn_things.
 
 Command    torchrun --nproc-per-node 4 -m lcv.cli.main train vcn_kitti --data.root DATASETS
-           A second run from its weights is the authors' second cycle, as in vcn_sintel.
 Hardware   the authors': four GPUs, four pairs each.
 Result     not yet run.
 

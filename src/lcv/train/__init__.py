@@ -14,6 +14,7 @@ from lcv.train.config import (
     ModelConfig,
     OptimConfig,
     PartConfig,
+    SplitConfig,
     TrainConfig,
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "ModelConfig",
     "OptimConfig",
     "PartConfig",
+    "SplitConfig",
     "TrainConfig",
     "run",
 ]

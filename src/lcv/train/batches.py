@@ -79,7 +79,7 @@ class Procedural:
         if data.textures is None:
             self.bank = procedural_bank(device=str(torch.empty(0, device=device).device))
         else:
-            self.bank = load_bank(data.textures, device=device)
+            self.bank = load_bank(data.textures, detailed=data.detailed, device=device)
         self.excluded = {self._index_of(name) for name in data.exclude}
 
     def batches(self, first_step: int) -> Iterator[TrainBatch]:

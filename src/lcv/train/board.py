@@ -1,4 +1,4 @@
-"""A run in TensorBoard: every number of the log as a curve, every list of numbers as a histogram.
+"""A run in TensorBoard: numbers of the log as curves, lists of them as histograms, and pictures.
 
 Needs the extra `train`; used by `lcv train --tensorboard true` alone.
 """
@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lcv.errors import ArgumentError
 
 
@@ -17,6 +19,8 @@ class Board:
 
         tensorboard --logdir runs
 
+    Curves of losses, errors and rates; how the spectrum of W and the angle of P from I change; at
+    validation some pairs as frame, flow, truth and error.
     A resumed run hides what a killed one had written after the checkpoint. Close it at the end.
     """
 
@@ -34,28 +38,30 @@ class Board:
 
     def __call__(self, entry: dict[str, Any]) -> None:
         step = entry["step"]
-        if self._writer is None:
-            # The first entry of a resumed run says from where on older events are void.
-            self._writer = self._make(str(self.folder), purge_step=step)
+        writer = self._from(step)
         for name, value in entry.items():
             tag = f"{entry['kind']}/{name}"
             if name in ("kind", "step"):
                 continue
             if isinstance(value, str):
-                self._writer.add_text(tag, value, step)
+                writer.add_text(tag, value, step)
             elif isinstance(value, int | float):
-                self._writer.add_scalar(tag, value, step)
+                writer.add_scalar(tag, value, step)
             elif value and all(isinstance(v, int | float) for v in value):
-                self._writer.add_histogram(tag, _array(value), step)
+                writer.add_histogram(tag, np.array(value, dtype=np.float64), step)
             elif value:
-                self._writer.add_text(tag, "\n".join(map(str, value)), step)
+                writer.add_text(tag, "\n".join(map(str, value)), step)
+
+    def picture(self, name: str, step: int, picture: np.ndarray) -> None:
+        """picture: (H, W, 3) uint8"""
+        self._from(step).add_image(f"pictures/{name}", picture, step, dataformats="HWC")
+
+    def _from(self, step: int) -> Any:
+        if self._writer is None:
+            # What comes first in a resumed run says from where on older events are void.
+            self._writer = self._make(str(self.folder), purge_step=step)
+        return self._writer
 
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
-
-
-def _array(values: list[float]) -> Any:
-    import numpy as np
-
-    return np.array(values, dtype=np.float64)

@@ -11,6 +11,7 @@ from typing import Any
 
 from lcv.errors import ArgumentError
 
+OPTIMISERS = ("adamw", "sgd")
 SCHEDULES = ("one_cycle", "constant", "steps")
 PRECISIONS = ("bf16", "float32", "float64")
 LOSSES = ("sequence", "multiscale", "unsupervised")
@@ -35,18 +36,26 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """AdamW, its schedule, and what is different for W."""
+    """The optimiser, its schedule, and what is different for W."""
 
+    optimiser: str = "adamw"
+    """adamw, or sgd, plain and without momentum."""
     lr: float = 4e-4
     """The peak of the schedule."""
     schedule: str = "one_cycle"
     """one_cycle: linear up over `warmup`, linear down to nearly 0; constant; steps."""
     warmup: float = 0.05
     """Share of the steps over which one_cycle rises from lr/25."""
+    tail: int = 0
+    """Steps by which one_cycle is longer than the run, which so ends before it: RAFT's 100."""
     drops: tuple[int, ...] = ()
     """Steps at which the schedule `steps` halves the rate."""
+    restarts: tuple[int, ...] = ()
+    """Steps at which the schedule `steps` is back at lr, for the drops after them: VCN's 70,000."""
     weight_decay: float = 1e-4
-    """AdamW's, for all but W."""
+    """Decay of all but W, not a part of the gradient."""
+    beta2: float = 0.999
+    """AdamW's: it remembers the size of gradients for about 1/(1 − beta2) steps."""
     eps: float = 1e-8
     """AdamW's."""
     clip: float = 1.0
@@ -89,6 +98,8 @@ class DataConfig:
     """For procedural: a key of `lcv.data.synthetic.recipe.RECIPES`."""
     textures: str | None = None
     """For procedural: a folder of images; its held-out part is never trained on."""
+    detailed: bool = False
+    """For procedural with `textures`: give the smooth parts of photographs structure and grain."""
     root: str = "datasets"
     """For files: the folder that holds the datasets."""
     parts: tuple[PartConfig, ...] = ()
@@ -101,6 +112,19 @@ class DataConfig:
     """Batches made at once (procedural) or held ready (files)."""
     exclude: tuple[str, ...] = ()
     """Samples to leave out, by the names that an error gave."""
+
+
+@dataclass(frozen=True)
+class SplitConfig:
+    """Part of a dataset to validate on: whatever the dataset's own options can choose."""
+
+    dataset: str
+    """A key of `lcv.train.files.DATASETS` that has truth: chairs, sintel, kitti, …"""
+    root: str | None = None
+    """The dataset's folder or list file, relative to `data.root`; found there by its usual name if
+    None."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What else the dataset takes: split, passes, scenes, year."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +177,19 @@ class TrainConfig:
     """Besides the last and the best, keep every such step's; 0: none."""
     validate_every: int = 1000
     """Steps between two validations; 0: none."""
-    validation: dict[str, str] = field(default_factory=dict)
-    """Datasets by name: "procedural", or a layout's name with its folder."""
+    validate_iters: int | None = None
+    """Iterations of a recurrent network at validation; if None, as many as it takes by itself."""
+    validation: dict[str, str | SplitConfig] = field(default_factory=dict)
+    """Datasets by a name for the log: the word procedural (held-out scenes and textures); a folder,
+    all of whose pairs with truth count; or a split: dataset, root, options."""
+    goal: float | None = None
+    """Share of the error of zero flow that the run wants to get below; a line in its curve."""
     best: str = "procedural/epe"
     """The number by which the best checkpoint is chosen, lower being better."""
 
     def __post_init__(self) -> None:
         for name, value, known in (
+            ("optim.optimiser", self.optim.optimiser, OPTIMISERS),
             ("optim.schedule", self.optim.schedule, SCHEDULES),
             ("precision", self.precision, PRECISIONS),
             ("loss.name", self.loss.name, LOSSES),

@@ -43,7 +43,7 @@ from lcv.data.spring import spring
 from lcv.data.things import things
 from lcv.errors import ArgumentError, LcvError
 from lcv.train.batches import TrainBatch
-from lcv.train.config import DataConfig, PartConfig, TrainConfig
+from lcv.train.config import DataConfig, PartConfig, SplitConfig, TrainConfig
 from lcv.train.distributed import Processes
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
@@ -230,19 +230,20 @@ def name_of(record: Record) -> str:
     return f"{record.dataset}/{record.name}"
 
 
-def list_records(part: PartConfig, data: DataConfig) -> Dataset:
-    """The records of one part of a mixture."""
+def list_records(
+    part: PartConfig | SplitConfig, data: DataConfig, where: str = "data.parts"
+) -> Dataset:
+    """The records of one part of a mixture, or of a split; `where` names it in an error."""
     if part.dataset not in DATASETS:
         raise ArgumentError(
-            f"data.parts: there is no dataset {part.dataset!r}, wanted one of {', '.join(DATASETS)}"
+            f"{where}: there is no dataset {part.dataset!r}, wanted one of {', '.join(DATASETS)}"
         )
     lister = DATASETS[part.dataset]
     known = [name for name in inspect.signature(lister).parameters if name not in ("root", "path")]
     for name in part.options:
         if name not in known:
             raise ArgumentError(
-                f"data.parts: {part.dataset} has no option {name!r}, wanted one of "
-                f"{', '.join(known)}"
+                f"{where}: {part.dataset} has no option {name!r}, wanted one of {', '.join(known)}"
             )
     return lister(Path(data.root) / (part.root or ""), **part.options)
 

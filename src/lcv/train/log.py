@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lcv.files import whole_file
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Listener(Protocol):
@@ -15,11 +18,19 @@ class Listener(Protocol):
     def __call__(self, entry: dict[str, Any]) -> None: ...
 
 
+@runtime_checkable
+class Viewer(Protocol):
+    """A listener that shows pictures, (H, W, 3) uint8, too."""
+
+    def picture(self, name: str, step: int, picture: np.ndarray) -> None: ...
+
+
 class Log:
     """The file log.jsonl of a run, and its listeners. Entries have `kind` and `step`."""
 
     def __init__(self, path: Path, first_step: int, listeners: tuple[Listener, ...] = ()) -> None:
         self.path, self.listeners = path, listeners
+        self.viewers = [listener for listener in listeners if isinstance(listener, Viewer)]
         if path.exists():
             self._forget_from(first_step)
 
@@ -29,6 +40,11 @@ class Log:
             file.write(json.dumps(entry) + "\n")
         for listener in self.listeners:
             listener(entry)
+
+    def picture(self, name: str, step: int, picture: np.ndarray) -> None:
+        """For those who show pictures; nothing is kept of it here."""
+        for viewer in self.viewers:
+            viewer.picture(name, step, picture)
 
     def _forget_from(self, step: int) -> None:
         """Drop what a killed run wrote after the checkpoint that we go on from."""

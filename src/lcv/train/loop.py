@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from lcv.train.distributed import Processes, join, leave
 from lcv.train.log import Listener, Log
 from lcv.train.optim import Optimisers, rate_at
 from lcv.train.step import DTYPES, NEVER, Step
-from lcv.train.validate import validate
+from lcv.train.validate import Judged, Validation
 
 
 class NotFinite(LcvError):
@@ -46,9 +47,13 @@ def run(
     until:  leave, with a checkpoint, after this step though more are configured
     """
     processes = join(device)
+    training: _Run | None = None
     try:
-        return _Run(config, processes, resume, listeners).go(until)
+        training = _Run(config, processes, resume, listeners)
+        return training.go(until)
     finally:
+        if training is not None:
+            training.step.let_go()
         leave()
 
 
@@ -63,9 +68,11 @@ class _Run:
         self.config, self.processes = config, processes
         self.folder = Folder(config.folder)
         found = self._checkpoint_to_resume(resume)
+        dtype = DTYPES[config.precision]
+        self.validation = Validation(config, processes)
+        self.source: Source = make_source(config, processes, dtype)
         torch.manual_seed(config.seed)
         self.model, notes = make_model(config)
-        dtype = DTYPES[config.precision]
         self.model.to(device=processes.device, dtype=dtype).train()
         if config.model.freeze_batch_norm:
             freeze_batch_norm(self.model)
@@ -74,7 +81,6 @@ class _Run:
         if found is not None:
             self._restore(found)
         self.step = Step(self.model, self.optimisers, config, processes)
-        self.source: Source = make_source(config, processes, dtype)
         if processes.is_first:
             self.folder.prepare(config.as_dict())
             path = self.folder.run / "log.jsonl"
@@ -103,30 +109,35 @@ class _Run:
 
     def go(self, until: int | None = None) -> nn.Module:
         last = min(until or self.config.steps, self.config.steps)
-        batches = self.source.batches(self.position.step)
-        began = time.perf_counter()
         with interrupts() as interrupted:
-            while self.position.step < last and not interrupted:
-                self.step(self._next(batches), self.position.step)
-                self.position.step += 1
-                now = self.position.step
-                if now % self.config.log_every == 0 or now == last:
-                    self._report(began)
-                    began = time.perf_counter()
-                if self.config.validate_every and now % self.config.validate_every == 0:
-                    self._validate()
-                if now % self.config.save_every == 0 and now < last:
-                    self._save()
-        self._check_finite()
-        every = self.config.validate_every
-        if self.position.step == self.config.steps and every and self.config.steps % every:
-            self._validate()
-        self._save()
-        if self.position.step == self.config.steps and self.processes.is_first:
-            self._write_weights()
-        # Leave together: a process that tears its group down while another still writes can abort.
-        self.processes.wait()
+            self._step_until(last, interrupted)
+            self._check_finite()
+            every = self.config.validate_every
+            if self.position.step == self.config.steps and every and self.config.steps % every:
+                self._validate()
+            self._save()
+            if self.position.step == self.config.steps and self.processes.is_first:
+                self._write_weights()
+            # Leave together: a group is torn down in good order while all of its processes live.
+            self.processes.wait()
         return self.model
+
+    def _step_until(self, last: int, interrupted: list[int]) -> None:
+        batches = self.source.batches(self.position.step)
+        since, began = self.position.step, time.perf_counter()
+        while self.position.step < last and not self.processes.any(bool(interrupted)):
+            self.step(self._next(batches), self.position.step)
+            self.position.step += 1
+            now = self.position.step
+            if now % self.config.log_every == 0 or now == last:
+                self._report(since, began)
+                since, began = now, time.perf_counter()
+            steps_end = time.perf_counter()
+            if self.config.validate_every and now % self.config.validate_every == 0:
+                self._validate()
+            if now % self.config.save_every == 0 and now < last:
+                self._save()
+            began += time.perf_counter() - steps_end  # the speed shown is that of steps
 
     def _next(self, batches: Iterator[TrainBatch]) -> TrainBatch:
         """The next batch; a file that cannot be read ends the run, but not what was learned."""
@@ -136,15 +147,15 @@ class _Run:
             self._save()
             raise
 
-    def _report(self, began: float) -> None:
+    def _report(self, since: int, began: float) -> None:
+        """Log the steps after `since`, which began at a time of the clock."""
         self._check_finite()
         values: dict[str, Any] = {**self.step.read()}
         if not self.processes.is_first:
             return
         seconds = time.perf_counter() - began
         done = self.position.step
-        first = self.config.log_every * ((done - 1) // self.config.log_every)
-        values["pairs_per_second"] = (done - first) * self.config.batch / seconds
+        values["pairs_per_second"] = (done - since) * self.config.batch / seconds
         values["lr"] = rate_at(self.config.optim, done - 1, self.config.steps)
         if self.processes.device.type == "cuda":
             values["memory_gib"] = torch.cuda.max_memory_allocated() / 2**30
@@ -154,14 +165,20 @@ class _Run:
     def _validate(self) -> None:
         if not self.config.validation:
             return
+        show = self._show if self.processes.is_first and self.log.viewers else None
+        results = self.validation(self.model, show)
         if self.processes.is_first:
-            results = validate(self.model, self.config, self.processes)
             self.log.write("validation", self.position.step, **results)
-            score = results.get(self.config.best)
-            if score is not None and (self.position.best is None or score < self.position.best):
-                self.position.best = score
-                self._save("best")
+        score = results.get(self.config.best)
+        if score is not None and (self.position.best is None or score < self.position.best):
+            self.position.best = score
+            self._save("best")
         self.processes.wait()
+
+    def _show(self, name: str, pair: Judged) -> None:
+        from lcv.train.pictures import judged_picture  # few runs are watched
+
+        self.log.picture(name, self.position.step, judged_picture(pair))
 
     def _save(self, *names: str) -> None:
         """Save what is known to be good: waits for the device and for its verdict."""
@@ -197,11 +214,8 @@ class _Run:
         if self.processes.is_first:
             self.folder.save(self._content())
             self.log.write("failure", failed, samples=guilty)
-        named = (
-            ", ".join(guilty)
-            if guilty
-            else "none alone; together: " + ", ".join(self.source.names(failed))
-        )
+        together = self.processes.gather(self.source.names(failed))
+        named = ", ".join(guilty) if guilty else "none alone; together: " + ", ".join(together)
         raise NotFinite(
             f"step {failed}: the loss or its gradient is not finite. Samples: {named}. The "
             f"weights before that step are saved; leave the sample out (data.exclude) or lower the "
@@ -209,18 +223,20 @@ class _Run:
         )
 
     def _find_guilty(self, step: int) -> list[str]:
+        """The samples, of all processes, that fail alone."""
         guilty = []
         self.step.number.fill_(step)  # what is drawn for a step is drawn again
         for name, batch in self.source.one_by_one(step):
             self.optimisers.zero_grad()
-            loss, _ = self.step._forward(batch)
-            loss.backward()
+            with self.step.alone():  # else one's gradient would be everybody's
+                loss, _ = self.step._forward(batch)
+                loss.backward()
             gradients = [p.grad for p in self.optimisers.parameters if p.grad is not None]
             fine = torch.isfinite(loss) & torch.isfinite(nn.utils.get_total_norm(gradients))
             if not bool(fine):
                 guilty.append(name)
         self.optimisers.zero_grad()
-        return guilty
+        return self.processes.gather(guilty)
 
     def _write_weights(self) -> None:
         data = self.config.data
@@ -266,12 +282,22 @@ def w_summary(model: nn.Module) -> dict[str, Any]:
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """A list that fills when SIGTERM or Ctrl-C arrives, so that the run can save and leave."""
+    """A list that fills when SIGTERM or Ctrl-C arrives, so that the run can save and leave.
+
+    A Ctrl-C after that is a KeyboardInterrupt, at once. Not under torchrun: that passes on to its
+    processes the Ctrl-C which the terminal has sent to them already.
+    """
     arrived: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        if arrived and number == signal.SIGINT and "TORCHELASTIC_RUN_ID" not in os.environ:
+            raise KeyboardInterrupt
+        arrived.append(number)
+
     old = {}
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(ValueError):  # not the main thread: whoever runs us handles signals
-            old[number] = signal.signal(number, lambda n, _: arrived.append(n))
+            old[number] = signal.signal(number, note)
     try:
         yield arrived
     finally:

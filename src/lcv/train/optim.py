@@ -10,27 +10,34 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import SGD, AdamW, Optimizer
 
 from lcv.errors import ArgumentError
 from lcv.inner_product import InnerProduct, Riemannian, StiefelSGD
 from lcv.train.config import OptimConfig
 
-FINAL = 1e-4  # one_cycle ends at peak/25 times this, as the authors' schedule does
-START = 1 / 25
+START = 1 / 25  # of the peak: where one_cycle begins
+END = START * 1e-4  # and where it ends, as torch's own does
 
 
 def rate_at(config: OptimConfig, step: int, steps: int) -> float:
-    """The learning rate of a step, counted from 0."""
+    """The learning rate of a step, counted from 0.
+
+    constant    lr
+    steps       lr / 2ⁿ, n drops so far since the last restart
+    one_cycle   lr/25 up to lr over a share `warmup`, then down to lr/250,000 at the last of
+                steps + tail; linear, torch's OneCycleLR
+    """
     if config.schedule == "constant":
         return config.lr
     if config.schedule == "steps":
-        return config.lr * 0.5 ** sum(step >= drop for drop in config.drops)
-    rise = max(1, round(config.warmup * steps))
-    if step < rise:
-        return config.lr * (START + (1 - START) * step / rise)
-    left = (steps - step) / max(1, steps - rise)
-    return config.lr * max(left, START * FINAL)
+        begun = max((restart for restart in config.restarts if restart <= step), default=0)
+        return config.lr * 0.5 ** sum(begun < drop <= step for drop in config.drops)
+    last = steps + config.tail - 1
+    peak = max(config.warmup * (last + 1) - 1, 0.0)
+    if step < peak:
+        return config.lr * (START + (1 - START) * step / peak)
+    return config.lr * (1 + (END - 1) * (step - peak) / max(last - peak, 1.0))
 
 
 def w_parameters(model: nn.Module) -> list[nn.Parameter]:
@@ -40,7 +47,7 @@ def w_parameters(model: nn.Module) -> list[nn.Parameter]:
 
 
 class Optimisers:
-    """AdamW over two groups, W and the rest, and the Stiefel manifold's own where there is one."""
+    """One optimiser of two groups, W and the rest; and the Stiefel manifold's, where it is needed."""
 
     def __init__(
         self, model: nn.Module, config: OptimConfig, steps: int, capturable: bool = False
@@ -63,15 +70,20 @@ class Optimisers:
             {"params": rest, "lr": self.rates["rest"], "weight_decay": config.weight_decay},
             {"params": w, "lr": self.rates["w"], "weight_decay": config.w_weight_decay},
         ]
-        self.all: list[Optimizer] = [
-            AdamW(
-                [g for g in groups if g["params"]],
+        groups = [group for group in groups if group["params"]]
+        self.all: list[Optimizer] = []
+        if config.optimiser == "sgd":
+            self.all.append(SGD(groups, lr=self.rates["rest"], fused=True))
+        else:
+            adamw = AdamW(
+                groups,
                 lr=self.rates["rest"],
+                betas=(0.9, config.beta2),
                 eps=config.eps,
                 fused=True,
                 capturable=capturable,
             )
-        ]
+            self.all.append(adamw)
         if on_manifold:
             self.all.append(StiefelSGD(on_manifold, lr=0.0, momentum=0.9))
         self.parameters: Sequence[nn.Parameter] = [*rest, *w, *on_manifold]

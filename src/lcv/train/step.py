@@ -20,7 +20,7 @@ from lcv.losses.sequence import sequence_loss
 from lcv.models.types import FlowOutput
 from lcv.train.batches import TrainBatch
 from lcv.train.config import LossConfig, TrainConfig
-from lcv.train.distributed import Processes
+from lcv.train.distributed import Processes, replicated
 from lcv.train.optim import Optimisers
 from lcv.train.unsupervised import Seen, Teacher, unsupervised_loss
 
@@ -57,7 +57,7 @@ class Step:
         self.model = model
         self.wrapped: nn.Module = model
         if processes.world > 1:
-            self.wrapped = DistributedDataParallel(model, broadcast_buffers=False)
+            self.wrapped = replicated(model)
         device = processes.device
         self.teacher: Teacher | None = None
         if config.loss.name == "unsupervised" and config.loss.stage == "distillation":
@@ -89,7 +89,7 @@ class Step:
         epe = torch.zeros_like(loss)
         for i, part in enumerate(parts):
             last = i == len(parts) - 1
-            with nullcontext() if last else self._no_sync():
+            with nullcontext() if last else self.alone():
                 part_loss, part_epe = self._forward(part)
                 (part_loss / len(parts)).backward()
             loss += part_loss.detach() / len(parts)
@@ -124,7 +124,8 @@ class Step:
             epe = torch.where(batch.valid, error, 0).sum() / known
         return loss, epe.double()
 
-    def _no_sync(self) -> Any:
+    def alone(self) -> Any:
+        """Where gradients are not averaged over processes."""
         wrapped = self.wrapped
         return wrapped.no_sync() if isinstance(wrapped, DistributedDataParallel) else nullcontext()
 
@@ -142,6 +143,10 @@ class Step:
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
             self._step(self._static)
+
+    def let_go(self) -> None:
+        """Hold the other processes no longer; no step can follow."""
+        self.wrapped = self.model
 
     def read(self, reset: bool = True) -> dict[str, float]:
         """Mean loss and EPE (where there is truth) since the last reading; waits for the device."""

@@ -2,80 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lcv.data.recognise import recognise
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.data.synthetic.textures import load_bank, procedural_bank
+from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.metrics import flow_sums, metrics_of
-from lcv.train.config import TrainConfig
+from lcv.evaluate.run import Readable
+from lcv.evaluate.sources import records_in
+from lcv.train.config import SplitConfig, TrainConfig
 from lcv.train.distributed import Processes
+from lcv.train.files import list_records
 
 HELD_OUT_SEED = 2**31  # far from any seed of training
 PAIRS = 48
+AT_ONCE = 8
+SAMPLES = 4
+PROCEDURAL = "procedural"
 
 Pair = tuple[Tensor, Tensor, Tensor, Tensor]
+"""Images (b, 3, h, w) twice, truth (b, 2, h, w), valid (b, 1, h, w) bool."""
 
 
-def held_out_pairs(config: TrainConfig, device: torch.device) -> Iterator[Pair]:
-    """Pairs of the training's kind with textures and scenes that it never sees."""
+@dataclass(frozen=True)
+class Judged:
+    """One pair after the network: image1 (3, h, w) in 0..255, flow and truth (2, h, w), valid
+    (1, h, w) bool."""
+
+    image: Tensor
+    flow: Tensor
+    truth: Tensor
+    valid: Tensor
+
+
+Show = Callable[[str, Judged], None]
+"""Takes a name, such as procedural/0, and the pair."""
+
+
+def held_out_pairs(
+    config: TrainConfig, device: torch.device, first: int = 0, step: int = 1
+) -> Iterator[Pair]:
+    """Pairs of the training's kind with textures and scenes that it never sees.
+
+    The same ones for every seed. first, step: begin with this batch of them, take every step-th.
+    """
     data = config.data
     if data.textures is None:
         bank = procedural_bank("held-out", device=str(torch.empty(0, device=device).device))
     else:
-        bank = load_bank(data.textures, "held-out", device=device)
+        bank = load_bank(data.textures, "held-out", detailed=data.detailed, device=device)
     recipe = RECIPES[data.recipe if data.source == "procedural" else "training"]
-    seed = HELD_OUT_SEED + config.seed
-    for first in range(0, PAIRS, 8):
-        made = generate(recipe, seed, range(first, first + 8), data.size, device, textures=bank)
+    for begin in range(first * AT_ONCE, PAIRS, step * AT_ONCE):
+        indices = range(begin, min(begin + AT_ONCE, PAIRS))
+        made = generate(recipe, HELD_OUT_SEED, indices, data.size, device, textures=bank)
         valid = torch.ones_like(made.occluded)
         yield made.image1, made.image2, made.flow, valid
 
 
 def file_pairs(folder: str, device: torch.device) -> Iterator[Pair]:
     """The pairs with truth of a dataset on disk."""
-    for home, kind in recognise(folder):
-        records = (record for part in kind.survey(home).parts for record in part.dataset)
-        for record in records:
-            sample = record.read()
-            if sample.flow is None:
-                continue
-            arrays = [sample.image1, sample.image2, sample.flow]
-            tensors = [torch.from_numpy(np.array(a)).movedim(2, 0)[None].float() for a in arrays]
-            valid = torch.from_numpy(np.array(sample.valid))[None, None]
-            image1, image2, flow, valid = (x.to(device) for x in (*tensors, valid))
-            yield image1, image2, flow, valid
+    return read_pairs(records_in([folder]), device)
 
 
-@torch.no_grad()
-def validate(
-    model: nn.Module, config: TrainConfig, processes: Processes, **options: Any
-) -> dict[str, float]:
-    """Named metrics, each under the name of its dataset: "procedural/epe", …
+def read_pairs(records: Iterable[Readable], device: torch.device) -> Iterator[Pair]:
+    """Records with truth as batches of one."""
+    for record in records:
+        sample = record.read()
+        arrays = (sample.image1, sample.image2, sample.flow)
+        tensors = [torch.from_numpy(np.array(a)).movedim(2, 0)[None].float() for a in arrays]
+        valid = torch.from_numpy(np.array(sample.valid))[None, None]
+        image1, image2, flow, valid = (x.to(device) for x in (*tensors, valid))
+        yield image1, image2, flow, valid
 
-    Every module is left in the mode it was in (frozen norms too). Only the first process measures.
-    """
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    results: dict[str, float] = {}
-    for name, where in config.validation.items():
-        pairs = (
-            held_out_pairs(config, processes.device)
-            if where == "procedural"
-            else file_pairs(where, processes.device)
-        )
-        sums = torch.zeros(8, dtype=torch.float64, device=processes.device)
+
+class Validation:
+    """What `validation` names, listed when a run begins, so that what is missing is found then."""
+
+    def __init__(self, config: TrainConfig, processes: Processes) -> None:
+        self.config, self.processes = config, processes
+        self.records = {
+            name: records_with_truth(name, where, config)
+            for name, where in config.validation.items()
+            if where != PROCEDURAL and config.validate_every
+        }
+
+    @torch.no_grad()
+    def __call__(self, model: nn.Module, show: Show | None = None) -> dict[str, float]:
+        """Named metrics, each under the name of its dataset: "procedural/epe", …; and
+        "procedural/zero_flow_epe", the EPE of no motion at all, to compare with.
+
+        Every process measures its share, and each is given the numbers of the whole. show: is
+        given the first pairs of each dataset. Every module is left in the mode it was in.
+        """
+        modes = {module: module.training for module in model.modules()}
+        model.eval()
+        try:
+            results: dict[str, float] = {}
+            for name in self.config.validation:
+                results |= self._measure(model, name, show)
+            return results
+        finally:
+            for module, training in modes.items():
+                module.training = training
+
+    def _measure(self, model: nn.Module, name: str, show: Show | None) -> dict[str, float]:
+        device = self.processes.device
+        iters = self.config.validate_iters
+        options: dict[str, Any] = {} if iters is None else {"iters": iters}
         dtype = next(model.parameters()).dtype
-        for image1, image2, flow, valid in pairs:
-            output = model(image1.to(dtype), image2.to(dtype), **options)
-            sums += flow_sums(output.flow, flow, valid)
-        results |= {f"{name}/{key}": value for key, value in metrics_of(sums).items()}
-    for module, training in modes.items():
-        module.training = training
-    return results
+        sums = torch.zeros(2, 8, dtype=torch.float64, device=device)
+        shown = 0
+        for image1, image2, truth, valid in self._share(name):
+            flow = model(image1.to(dtype), image2.to(dtype), **options).flow
+            sums[0] += flow_sums(flow, truth, valid)
+            sums[1] += flow_sums(torch.zeros_like(flow), truth, valid)
+            if show is not None:
+                for i in range(min(len(flow), SAMPLES - shown)):
+                    show(f"{name}/{shown}", Judged(image1[i], flow[i], truth[i], valid[i]))
+                    shown += 1
+        total, zero = self.processes.sum(sums)
+        found = metrics_of(total)
+        if found:
+            found["zero_flow_epe"] = metrics_of(zero)["epe"]
+        return {f"{name}/{key}": value for key, value in found.items()}
+
+    def _share(self, name: str) -> Iterator[Pair]:
+        rank, world, device = self.processes.rank, self.processes.world, self.processes.device
+        if name not in self.records:
+            return held_out_pairs(self.config, device, rank, world)
+        return read_pairs(self.records[name][rank::world], device)
+
+
+def records_with_truth(
+    name: str, where: str | SplitConfig, config: TrainConfig
+) -> Sequence[Readable]:
+    """The records of one of the datasets that `validation` names."""
+    if isinstance(where, SplitConfig):
+        try:
+            dataset = list_records(where, config.data, f"validation.{name}")
+        except FileError as error:
+            raise FileError(f"validation.{name}: {error}") from error
+        records = [record for record in dataset if record.flow is not None]
+        if not records:
+            raise ArgumentError(
+                f"validation.{name}: no pair of {dataset.name} has truth; choose another split"
+            )
+        return records
+    if not Path(where).exists():
+        raise ArgumentError(
+            f"validation.{name}: there is no {where}; wanted a dataset, or the word {PROCEDURAL}"
+        )
+    try:
+        return records_in([where])
+    except (ArgumentError, FileError) as error:
+        raise type(error)(f"validation.{name}: {error}") from error

@@ -1,0 +1,35 @@
+"""What a network made of a pair, beside the truth: a picture for whoever watches a run."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from lcv.train.validate import Judged
+from lcv.visual.colours import flow_scale, flow_to_colour
+from lcv.visual.error_maps import SINTEL_LIMIT, sintel_error_map
+from lcv.visual.layout import side_by_side
+
+
+def judged_picture(pair: Judged) -> np.ndarray:
+    """Frame, flow, truth and error side by side, (H, W, 3) uint8.
+
+    Both flows in the colours of the truth's scale, so that they compare; black where nothing is
+    known. Error: black is exact, white 10 px or more.
+    """
+    frame = _rows(pair.image).clip(0, 255).round().astype(np.uint8)
+    flow, truth = _rows(pair.flow), _rows(pair.truth)
+    valid = pair.valid[0].cpu().numpy()
+    scale = flow_scale(truth, valid)
+    pictures = {
+        "frame": frame,
+        "flow": flow_to_colour(flow, scale),
+        f"truth, longest {scale:.1f} px": flow_to_colour(truth, scale, valid),
+        f"error, white {SINTEL_LIMIT:.0f} px": sintel_error_map(flow, truth, valid),
+    }
+    return side_by_side(list(pictures.values()), list(pictures))
+
+
+def _rows(x: Tensor) -> np.ndarray:
+    """(c, h, w) as (h, w, c) float32 on the host."""
+    return x.detach().float().movedim(0, 2).cpu().numpy()

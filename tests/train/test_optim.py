@@ -1,0 +1,98 @@
+"""Rates as the authors' schedules have them, and updates that can be skipped."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from lcv.errors import ArgumentError
+from lcv.inner_product import Elliptical
+from lcv.train import OptimConfig, TrainConfig
+from lcv.train.optim import Optimisers, rate_at
+
+
+@pytest.mark.parametrize(
+    ("steps", "tail", "warmup"), [(2000, 100, 0.05), (800, 0, 0.1), (30, 100, 0.05)]
+)
+def test_one_cycle_is_torchs_over_the_steps_and_the_tail(steps, tail, warmup):
+    config = OptimConfig(lr=4e-4, tail=tail, warmup=warmup)
+    optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser,
+        config.lr,
+        steps + tail,
+        pct_start=warmup,
+        cycle_momentum=False,
+        anneal_strategy="linear",
+    )
+    for step in range(steps):
+        # Both are a few operations in float64 on numbers up to the peak.
+        assert rate_at(config, step, steps) == pytest.approx(
+            optimiser.param_groups[0]["lr"], abs=1e-14 * config.lr
+        )
+        optimiser.step()
+        schedule.step()
+
+
+def test_rafts_peak_and_end():
+    """models.md's numbers: the peak at step 5004 of 100,100, and 1.6e-9 at the end of all."""
+    config = OptimConfig(lr=4e-4, tail=100)
+    rates = [rate_at(config, step, 100_000) for step in (5003, 5004, 5005)]
+    assert rates[1] == config.lr > max(rates[0], rates[2])
+    assert rate_at(config, 100_099, 100_000) == pytest.approx(1.6e-9)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_run_of_few_steps_has_rates_too(steps):
+    for warmup in (0.0, 0.05, 1.0):
+        config = OptimConfig(lr=1.0, warmup=warmup)
+        rates = [rate_at(config, step, steps) for step in range(steps)]
+        assert all(0 < rate <= 1 for rate in rates)
+
+
+def test_steps_halve_and_a_restart_begins_anew():
+    config = OptimConfig(lr=8.0, schedule="steps", drops=(3, 5, 9), restarts=(7,))
+    rates = [rate_at(config, step, 12) for step in range(12)]
+    assert rates == [8, 8, 8, 4, 4, 2, 2, 8, 8, 4, 4, 4]
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner_product = Elliptical(3)
+        self.rest = nn.Parameter(torch.tensor([1.0, -2.0, 3.0]))
+
+
+def test_sgd_is_plain():
+    """p ← p − lr (g + decay p), with W's own rate and decay; nothing where it is skipped."""
+    model = Small()
+    config = OptimConfig(
+        optimiser="sgd",
+        lr=0.1,
+        schedule="constant",
+        weight_decay=0.5,
+        w_lr_factor=2.0,
+        w_weight_decay=0.25,
+    )
+    optimisers = Optimisers(model, config, 10)
+    t = model.inner_product.t
+    with torch.no_grad():
+        t.copy_(torch.tensor([0.5, 0.0, -0.5]))
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimisers.set_rates(0)
+    before = [p.detach().clone() for p in (model.rest, t)]
+    optimisers.update(torch.ones(()))
+    assert torch.equal(model.rest, before[0])
+    assert torch.equal(t, before[1])
+    optimisers.update(torch.zeros(()))
+    torch.testing.assert_close(model.rest.data, before[0] - 0.1 * (1 + 0.5 * before[0]))
+    torch.testing.assert_close(t.data, before[1] - 0.2 * (1 + 0.25 * before[1]))
+
+
+def test_an_unknown_optimiser_names_the_known_ones():
+    with pytest.raises(
+        ArgumentError, match=r"optim\.optimiser is 'adam', wanted one of adamw, sgd"
+    ):
+        TrainConfig(optim=OptimConfig(optimiser="adam"))

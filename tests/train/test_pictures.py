@@ -1,0 +1,46 @@
+"""The picture of a judged pair: four parts, in colours that compare."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lcv.train.pictures import judged_picture
+from lcv.train.validate import Judged
+from lcv.visual.error_maps import SINTEL_UNKNOWN
+
+H, W, GAP = 24, 40, 4
+
+
+def parts(pair: Judged) -> list[np.ndarray]:
+    picture = judged_picture(pair)
+    assert picture.dtype == np.uint8
+    assert picture.shape[0] > H, "there are no words below"
+    assert picture.shape[1] == 4 * W + 3 * GAP
+    return [picture[:H, k * (W + GAP) :][:, :W] for k in range(4)]
+
+
+def test_frame_flow_truth_and_error():
+    image = torch.rand(3, H, W) * 255
+    truth = torch.zeros(2, H, W)
+    truth[0, :, W // 2 :] = 7.0
+    flow = torch.zeros(2, H, W)
+    flow[1] = 5.0
+    valid = torch.ones(1, H, W, dtype=torch.bool)
+    valid[0, :4] = False
+    frame, seen, known, error = parts(Judged(image, flow, truth, valid))
+    assert np.array_equal(frame, image.movedim(0, 2).round().byte().numpy())
+    assert (known[:4] == 0).all()
+    assert (known[4:, : W // 2] == 255).all()  # no motion is white
+    assert (seen == seen[0, 0]).all()  # one motion, one colour, valid or not
+    assert (error[:4] == SINTEL_UNKNOWN).all()
+    assert (error[4:, : W // 2] == round(255 * 5 / 10)).all()
+    assert (error[4:, W // 2 :] == round(255 * 74**0.5 / 10)).all()
+
+
+def test_an_exact_flow_looks_like_the_truth_and_has_no_error():
+    truth = torch.randn(2, H, W) * 3
+    valid = torch.ones(1, H, W, dtype=torch.bool)
+    _, seen, known, error = parts(Judged(torch.zeros(3, H, W), truth, truth, valid))
+    assert np.array_equal(seen, known)
+    assert (error == 0).all()

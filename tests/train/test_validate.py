@@ -1,0 +1,146 @@
+"""Validation: chosen splits, shares that make up the whole, and an error to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from lcv.data.random import Draws
+from lcv.data.synthetic.recipe import RECIPES
+from lcv.data.synthetic.render import render
+from lcv.data.synthetic.scene import draw_scene
+from lcv.data.synthetic.textures import procedural_bank
+from lcv.errors import ArgumentError, FileError
+from lcv.models.types import FlowOutput
+from lcv.recipes import load_recipe
+from lcv.train import SplitConfig
+from lcv.train.distributed import Processes
+from lcv.train.validate import HELD_OUT_SEED, PAIRS, SAMPLES, Validation, held_out_pairs
+from testing import datasets
+
+CPU = torch.device("cpu")
+ALONE = Processes(0, 1, CPU)
+
+
+class Still(nn.Module):
+    """Sees no motion, and keeps what it was called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nothing = nn.Parameter(torch.zeros(1))
+        self.frozen = nn.Dropout().eval()
+        self.calls: list[dict] = []
+
+    def forward(self, image1, image2, **options):
+        assert not self.training
+        self.calls.append(options)
+        return FlowOutput(flow=torch.zeros_like(image1[:, :2]))
+
+
+@pytest.fixture
+def sintel(tiny, tmp_path):
+    """A run's configuration, with a fake of Sintel below its root: 3 + 2 pairs a pass."""
+    datasets.sintel(tmp_path / "Sintel", {"alley_1": 4, "cave_2": 3}, test={"cave_3": 2})
+    config = tiny(validate_every=1)
+    return replace(config, data=replace(config.data, root=str(tmp_path)))
+
+
+def validation_of(config, **splits) -> Validation:
+    return Validation(replace(config, validation=splits), ALONE)
+
+
+def test_no_motion_has_the_error_of_zero_flow(tiny):
+    config = tiny(validation={"p": "procedural"}, validate_iters=3)
+    model = Still()
+    results = Validation(config, ALONE)(model)
+    truth = torch.cat([flow for _, _, flow, _ in held_out_pairs(config, CPU)])
+    assert results["p/epe"] == results["p/zero_flow_epe"]
+    assert results["p/epe"] == pytest.approx(float(truth.double().norm(dim=1).mean()), rel=1e-12)
+    assert all(call == {"iters": 3} for call in model.calls)
+    assert model.training
+    assert not model.frozen.training
+
+
+def test_a_split_is_chosen_by_the_datasets_own_options(sintel, tmp_path):
+    one_pass = SplitConfig("sintel", options={"passes": ["final"]})
+    held_out = SplitConfig("sintel", "Sintel", {"scenes": "vcn-val"})
+    found = validation_of(sintel, a=one_pass, b=held_out, c=str(tmp_path / "Sintel")).records
+    assert [len(found[name]) for name in "abc"] == [5, 1, 10]
+    assert all(record.name.startswith("final/") for record in found["a"])
+    assert {record.scene for record in found["b"]} == {"cave_2"}
+
+
+@pytest.mark.parametrize(
+    ("where", "error", "message"),
+    [
+        (SplitConfig("sintle"), ArgumentError, "validation.x: there is no dataset 'sintle', want"),
+        (SplitConfig("chairs"), FileError, "validation.x: .*FlyingChairs"),
+        (
+            SplitConfig("sintel", options={"pass": "final"}),
+            ArgumentError,
+            "validation.x: sintel has no option 'pass', wanted one of split, passes, scenes",
+        ),
+        (
+            SplitConfig("sintel", options={"split": "test"}),
+            ArgumentError,
+            "validation.x: no pair of sintel-test has truth; choose another split",
+        ),
+        ("/none", ArgumentError, "validation.x: there is no /none; wanted a dataset, or the word"),
+    ],
+)
+def test_what_cannot_be_validated_on_is_said_when_the_run_begins(sintel, where, error, message):
+    with pytest.raises(error, match=message):
+        validation_of(sintel, x=where)
+
+
+def test_a_run_that_never_validates_needs_no_dataset(sintel):
+    config = replace(sintel, validation={"x": SplitConfig("chairs")}, validate_every=0)
+    assert Validation(config, ALONE).records == {}
+
+
+def test_the_shares_of_processes_make_up_the_whole(sintel):
+    config = replace(sintel, validation={"p": "procedural", "s": SplitConfig("sintel")})
+
+    def flows(rank: int, world: int, name: str) -> list[torch.Tensor]:
+        share = Validation(config, Processes(rank, world, CPU))._share(name)
+        return [flow for pair in share for flow in pair[2]]
+
+    for name, count in (("p", PAIRS), ("s", 5)):
+        whole = flows(0, 1, name)
+        assert len(whole) == count
+        apart = [flow for rank in range(3) for flow in flows(rank, 3, name)]
+        assert len(apart) == count
+        assert all(any(torch.equal(a, b) for b in apart) for a in whole)
+
+
+def test_the_first_pairs_are_shown(tiny, sintel):
+    config = replace(sintel, validation={"p": "procedural", "s": SplitConfig("sintel")})
+    shown = {}
+    Validation(config, ALONE)(Still(), shown.__setitem__)
+    assert list(shown) == [f"{name}/{i}" for name in "ps" for i in range(SAMPLES)]
+    first = next(held_out_pairs(config, CPU))
+    for i in range(SAMPLES):
+        judged = shown[f"p/{i}"]
+        assert torch.equal(judged.image, first[0][i])
+        assert torch.equal(judged.truth, first[2][i])
+        assert judged.flow.count_nonzero() == 0
+
+
+def test_the_scenes_that_quick_is_judged_by():
+    """At least 3 layers, 4 to 8 px of motion in the mean, textures of their own, for every seed."""
+    config = load_recipe("quick")
+    truth = torch.cat([flow for _, _, flow, _ in held_out_pairs(config, CPU)])
+    assert 4 < float(truth.norm(dim=1).mean()) < 8
+
+    recipe, held_out = RECIPES[config.data.recipe], procedural_bank("held-out")
+    assert recipe.layers >= 3
+    scene = draw_scene(recipe, Draws(HELD_OUT_SEED, range(PAIRS)), config.data.size, 2, held_out)
+    visible = [len(shown.unique()) for shown in render(scene, 0).layer]
+    assert sum(count >= 3 for count in visible) >= 0.95 * PAIRS  # now and then one hides another
+
+    assert not any(torch.equal(a, b) for a in procedural_bank() for b in held_out)
+    other = next(held_out_pairs(replace(config, seed=1), CPU))[2]
+    assert torch.equal(other, truth[: len(other)])
