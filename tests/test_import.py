@@ -53,5 +53,7 @@ def test_every_public_name_is_there():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(AttributeError, match=r"no attribute 'raft'; it has .'FlowResult', 'LcvError'"):
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'raft'; it has .'FlowResult', 'LcvError'"
+    ):
         _ = lcv.raft

@@ -105,7 +105,9 @@ def picture_folder(folder):
 
 
 def test_an_unknown_recipe_lists_the_known_ones(tmp_path):
-    with pytest.raises(ArgumentError, match="no recipe 'trainning'; there are training, pretraining"):
+    with pytest.raises(
+        ArgumentError, match="no recipe 'trainning'; there are training, pretraining"
+    ):
         data.run(["make", str(tmp_path / "x"), "--recipe", "trainning"])
     assert not (tmp_path / "x").exists()
 

@@ -141,16 +141,15 @@ def test_one_tile_over_everything_is_the_whole_started_from_half_way(make, frame
 
 
 def test_tiles_come_near_the_whole_on_a_real_pair():
-    """Sintel, published weights: tiles of 256 may add a tenth of a pixel to the error."""
+    """Sintel: small tiles may add a tenth of a pixel to the error (measured: they add nothing)."""
     folder = shared("data", "sintel", "training")
     names = [folder / "clean" / "alley_1" / f"frame_000{k}.png" for k in (1, 2)]
     one, two = (lcv.read_image(name)[40:360, 200:712] for name in names)
     truth = lcv.read_flow(folder / "flow" / "alley_1" / "frame_0001.flo")[0][40:360, 200:712]
-    weights = shared("weights", "raft-small.pth")
     errors = {}
     for strategy, memory in (("all-pairs", None), ("tiles", "170MB")):
         predictor = Predictor(
-            "raft-small", weights, device="cpu", iters=8, strategy=strategy, max_memory=memory
+            "raft-small", device="cpu", iters=8, strategy=strategy, max_memory=memory
         )
         result = predictor(one, two)
         errors[strategy] = np.linalg.norm(result.flow - truth, axis=2).mean()

@@ -7,6 +7,7 @@ one of them does, and their flow is not quite that of the whole image.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from lcv.predict.memory import free_bytes, in_words
 from lcv.predict.pairs import Wanted
 from lcv.predict.rehearsal import rehearse
 from lcv.predict.tiles import Tiling, make_tiling
+
+logger = logging.getLogger("lcv")
 
 # A prediction may be 15 % off; what it is held against is taken so much smaller.
 MARGIN = 1.15
@@ -87,6 +90,7 @@ class Planner:
             if len(self._plans) >= 64:  # a stream of many sizes must not grow
                 self._plans.clear()
             self._plans[key] = self._choose(height, width, wanted)
+            logger.info("%s", self._plans[key].text)
         return self._plans[key]
 
     def _choose(self, height: int, width: int, wanted: Wanted) -> Plan:
