@@ -24,7 +24,7 @@ MODELS = ("raft-small-vanilla", "raft-small", "raft-large")
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     frames = [lcv.read_image(PAIR / f"frame{k}.png") for k in (1, 2)]
-    truth = Known(*lcv.read_flow(PAIR / "flow.png"))
+    truth = Known(*lcv.read_flow(PAIR / "truth" / "flow.png"))
     height, width = truth.valid.shape
     print(f"{width}×{height} pixels, mean motion {_mean(np.hypot(*truth.flow.T).T, truth):.1f} px")
     flows, numbers = {}, {}

@@ -28,7 +28,7 @@ def test_the_bundled_pair_is_what_its_script_makes():
         stored = lcv.read_image(EXAMPLES / "pair" / f"{name}.png").astype(np.float32)
         # A grey level is what devices and versions may differ by.
         assert np.abs(stored - image[0].movedim(0, 2).round().numpy()).max() <= 1
-    flow, valid = lcv.read_flow(EXAMPLES / "pair" / "flow.png")
+    flow, valid = lcv.read_flow(EXAMPLES / "pair" / "truth" / "flow.png")
     assert valid.all()
     # KITTI's files hold steps of 1/64 px.
     assert np.abs(flow - made.flow[0].movedim(0, 2).numpy()).max() <= 1 / 64
@@ -39,7 +39,7 @@ def test_the_example_writes_flow_and_a_picture(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "MODELS", ("raft-small",))
     demo.main(tmp_path / "out")
     flow, _ = lcv.read_flow(tmp_path / "out" / "raft-small.flo")
-    truth, _ = lcv.read_flow(EXAMPLES / "pair" / "flow.png")
+    truth, _ = lcv.read_flow(EXAMPLES / "pair" / "truth" / "flow.png")
     error = np.linalg.norm(flow - truth, axis=2).mean()
     assert error < 0.2 * np.linalg.norm(truth, axis=2).mean()
     assert f"raft-small           EPE {error:.2f} px" in capsys.readouterr().out

@@ -38,7 +38,7 @@ def main() -> None:
         pixels = image[0].movedim(0, 2).round().byte().numpy()
         Image.fromarray(pixels).save(here / f"{name}.png", optimize=True)
     # KITTI's format: lossless PNG in steps of 1/64 px.
-    write_flow(here / "flow.png", made.flow[0].movedim(0, 2).numpy(), overwrite=True)
+    write_flow(here / "truth" / "flow.png", made.flow[0].movedim(0, 2).numpy(), overwrite=True)
 
 
 if __name__ == "__main__":

@@ -225,8 +225,13 @@ def test_models_lists_sizes_and_hashes(capsys, monkeypatch, tmp_path):
         "ddflow": (4_273_628, 34_048),
     }
     assert {row["file"] for row in listed["published"]} == {None}
+    ours = {row["name"]: (row["model"], row["inner_product"]) for row in listed["embedded"]}
+    assert ours["raft-small-vanilla"] == ("raft-small", "euclidean")
+    assert all(len(row["sha256"]) == 64 for row in listed["embedded"])
     assert cli.main(["models"]) == 0
-    assert "raft-sintel" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "raft-sintel" in said
+    assert "raft-small-vanilla" in said
 
 
 @pytest.mark.parametrize("verb", ["convert", "attach", "fold", "models"])

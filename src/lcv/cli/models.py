@@ -1,4 +1,4 @@
-"""`lcv models`: the networks and the published weights there are, and fetching the latter."""
+"""`lcv models`: the networks, embedded and published weights there are, and fetching the last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 def run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        "lcv models", description="List networks and published weights, or fetch the latter."
+        "lcv models",
+        description="List networks, the weights that come with the package, and published ones.",
     )
     parser.add_argument(
         "--fetch", metavar="NAME", help="fetch a published checkpoint, hash-checked"
@@ -26,6 +27,14 @@ def run(arguments: list[str]) -> int:
     print(f"{'network':<12}{'parameters':>12}{'W adds':>9}")
     for row in listed["networks"]:
         print(f"{row['name']:<12}{row['parameters']:>12,}{row['w_adds']:>9,}")
+    print("\nweights that come with the package (lcv predict --model NAME, lcv.load(NAME))")
+    for row in listed["embedded"]:
+        print(f"  {row['name']:<20} {row['model']}, {row['inner_product']}, {row['licence']}")
+        for conditions, numbers in row["scores"].items():
+            print(f"  {'':<20} {conditions}:")
+            for what, value in numbers.items():
+                print(f"  {'':<20}   {value:.3f}  {what}")
+        print(f"  {'':<20} sha256 {row['sha256']}")
     print("\npublished weights (lcv models --fetch NAME)")
     for row in listed["published"]:
         where = row["file"] or "not fetched"
@@ -39,6 +48,7 @@ def _listing() -> dict[str, Any]:
     import torch
 
     from lcv.models.build import BUILDERS, build
+    from lcv.models.embedded import EMBEDDED, embedded_card
     from lcv.models.published import PUBLISHED, cache_folder
 
     networks = []
@@ -50,6 +60,11 @@ def _listing() -> dict[str, Any]:
             }
         added = counts["elliptical"] - counts["euclidean"]
         networks.append({"name": name, "parameters": counts["euclidean"], "w_adds": added})
+    embedded = []
+    for name in EMBEDDED:
+        card = embedded_card(name)
+        said = {key: card[key] for key in ("data", "recipe", "licence", "scores", "sha256")}
+        embedded.append({"name": name, **_network_of(card), **said})
     published = []
     for name, entry in PUBLISHED.items():
         path = cache_folder() / entry.member.rpartition("/")[2]
@@ -63,7 +78,11 @@ def _listing() -> dict[str, Any]:
                 "file": str(path) if path.exists() else None,
             }
         )
-    return {"networks": networks, "published": published}
+    return {"networks": networks, "embedded": embedded, "published": published}
+
+
+def _network_of(card: dict[str, Any]) -> dict[str, str]:
+    return {"model": card["model"]["name"], "inner_product": card["model"]["inner_product"]}
 
 
 def _fetch(name: str) -> str:
