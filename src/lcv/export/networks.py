@@ -118,7 +118,7 @@ class Network:
     iters: int | None
 
 
-MOST = 4096  # pixels a side, where sizes stay open; more than memory allows of any of them
+MOST = 4096  # pixels a side, where sizes stay open; a square of them would have 370 GB of costs
 
 RAFT_NETWORK = Network(
     core=RaftCore,

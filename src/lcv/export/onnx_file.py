@@ -72,8 +72,7 @@ def convert(program: ExportedProgram) -> Any:
         ) from error
     assert converted is not None
     model = converted.model_proto
-    # Notes for the exporter's own developers: names of modules and lines of code, a quarter of
-    # the file.
+    # Notes for the exporter's own developers: names of modules and lines of code.
     for noted in (
         model.graph,
         *model.graph.node,

@@ -64,7 +64,8 @@ class Ledger(TorchDispatchMode):
     """While it is entered, tensors are hollow and their bytes are counted.
 
     device: where the tensors would lie
-    live, most: the bytes of all tensors now, and at most, with what operations take for themselves
+    live, most: the bytes of all tensors now, and at most; on a CPU with what operations take for
+            themselves
     heap:   the same on a CPU's heap, see `lcv.predict.heap`
     """
 
@@ -101,7 +102,7 @@ class Ledger(TorchDispatchMode):
         if "device" in kwargs or not given:
             kwargs["device"] = "meta"
         out = shape_of(func, args, kwargs)
-        before, during = scratch(func, args, out)
+        before, during = scratch(func, args, out) if self.device.type == "cpu" else (0, 0)
         first, second = self.heap.take(before), self.heap.take(during)
         self.most = max(self.most, self.live + before + during)
         self.heap.give(first)
