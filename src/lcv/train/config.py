@@ -165,6 +165,8 @@ class TrainConfig:
     """bf16: autocast, with W, volume and loss in float32; float32; float64."""
     graph: bool = False
     """Capture the whole step in a CUDA graph (one process, CUDA)."""
+    compile: bool = False
+    """Compile encoders and update block (RAFT): a minute at the start for a faster step."""
     seed: int = 0
     """Of weights and data. Every draw is a function of (seed, index, name)."""
     folder: str = "runs/run"

@@ -19,6 +19,7 @@ from lcv.losses.multiscale import multiscale_loss
 from lcv.losses.sequence import sequence_loss
 from lcv.models.types import FlowOutput
 from lcv.train.batches import TrainBatch
+from lcv.train.compiled import Compiled
 from lcv.train.config import LossConfig, TrainConfig
 from lcv.train.distributed import Processes, replicated
 from lcv.train.optim import Optimisers
@@ -56,6 +57,7 @@ class Step:
         self.config, self.processes, self.optimisers = config, processes, optimisers
         self.model = model
         self.wrapped: nn.Module = model
+        self.compiled = Compiled(model) if config.compile else None
         if processes.world > 1:
             self.wrapped = replicated(model)
         device = processes.device
@@ -116,7 +118,8 @@ class Step:
             seen = None
             if self.teacher is not None:
                 batch, seen = self.teacher.look(batch, self.number)
-            output = self.wrapped(batch.image1, batch.image2, **options)
+            with self.compiled.active() if self.compiled else nullcontext():
+                output = self.wrapped(batch.image1, batch.image2, **options)
         loss = loss_of(self.config.loss, output, batch, self.processes.mean, seen)
         with torch.no_grad():
             error = (output.flow - batch.flow).norm(dim=1, keepdim=True)

@@ -183,10 +183,11 @@ class RAFT(nn.Module):
             h, change = self.update_block(h, gates, costs.to(own), flow.to(own))
             flow = flow + change.to(flow.dtype)
             if all_flows or iteration == iters - 1:
-                flows.append(self._upsample(flow, h))
+                flows.append(self.upsample(flow, h))
         return FlowOutput(flow=flows[-1], flows=tuple(flows) if all_flows else (), low=flow)
 
-    def _upsample(self, flow: Tensor, h: Tensor) -> Tensor:
+    def upsample(self, flow: Tensor, h: Tensor) -> Tensor:
+        """An eighth's flow (b, 2, h, w) at full size, with weights from the hidden state if any."""
         if self.update_block.mask is None:
             return bilinear_upsample(flow)
         # A quarter balances gradients, as the authors have it.

@@ -1,0 +1,51 @@
+"""Compiled parts of a network for training steps, and for those alone.
+
+A step sees the same shapes every time, so its convolutional parts can be compiled for exactly these.
+Validation sees others and would compile anew for each; it keeps the plain forwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from lcv.errors import ArgumentError
+from lcv.models.raft import RAFT
+
+
+class Compiled:
+    """The compiled forwards of a RAFT's encoders, update block and upsampling.
+
+    They stand in for the plain ones within `with compiled.active():`. Names and values in the
+    state dict stay as they are; parameters take the channels-last layout.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        if not isinstance(model, RAFT):
+            raise ArgumentError(
+                f"compile: known for RAFT only, the model is a {type(model).__name__}. Leave it off."
+            )
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        parts: list[tuple[nn.Module, str]] = [
+            (model.fnet, "forward"),
+            (model.cnet, "forward"),
+            (model.update_block, "forward"),
+            (model, "upsample"),
+        ]
+        self._stand_ins: list[tuple[nn.Module, str, Any]] = [
+            (part, name, torch.compile(getattr(part, name), dynamic=False)) for part, name in parts
+        ]
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        for part, name, stand_in in self._stand_ins:
+            setattr(part, name, stand_in)
+        try:
+            yield
+        finally:
+            for part, name, _ in self._stand_ins:
+                delattr(part, name)  # the class's own is seen again
