@@ -51,7 +51,15 @@ def test_ready_recipes_have_layers_enough_and_are_listed():
     assert QUICK.layers >= 3
     assert TRAINING.layers == 8
     assert RECIPES["training"] is TRAINING
-    assert set(RECIPES) == {"training", "pretraining", "fine", "moderate", "quick", "benchmark"}
+    assert list(RECIPES) == [
+        "training",
+        "pretraining",
+        "fine",
+        "hidden",
+        "moderate",
+        "quick",
+        "benchmark",
+    ]
 
 
 def test_without_effects_keeps_scenes_and_motions():

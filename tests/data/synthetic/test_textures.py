@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -75,7 +77,7 @@ def test_mosaics_of_halves_come_after_the_whole_images(tmp_path):
 def test_refusals(tmp_path):
     with pytest.raises(FileError, match="not a folder"):
         load_bank(tmp_path / "missing")
-    with pytest.raises(FileError, match="no image of the part 'train' among 0 images"):
+    with pytest.raises(FileError, match="no images in this folder; wanted some"):
         load_bank(tmp_path)
     with pytest.raises(ArgumentError, match="size is 30, wanted a multiple of 4"):
         procedural_bank(size=30)
@@ -125,3 +127,18 @@ def test_detail_fills_smooth_spots_and_leaves_a_third_of_the_tiles_with_grain_al
     coloured = (detailed[:, 0] != detailed[:, 1]).flatten(1).any(1).float().mean()
     assert 0.5 < coloured < 0.85
     assert not torch.equal(detailed, add_detail(flat, "held-out"))
+
+
+def test_camouflaged_objects_wear_what_the_background_wears(bank):
+    draws = Draws(3, range(64))
+    radius = draw_motion(TRAINING, draws, (96, 128), 2).radius
+    plain = draw_skins(TRAINING, draws, radius, bank)
+    hidden = draw_skins(replace(TRAINING, camouflage_probability=0.5), draws, radius, bank)
+    worn = {name: getattr(hidden, name) for name in ("order", "gain", "offset")}
+    as_behind = (hidden.tile == hidden.tile[:, :1]) & torch.stack(
+        [(value == value[:, :1]).all(-1) for value in worn.values()]
+    ).all(0)
+    own = (hidden.tile == plain.tile) & (hidden.gain == plain.gain).all(-1)
+    assert (as_behind | own).all()
+    assert 0.4 < as_behind[:, 1:].float().mean() < 0.6
+    assert torch.equal(hidden.tile[:, 0], plain.tile[:, 0])

@@ -75,6 +75,8 @@ class Recipe:
     """This part of the layers is a photographic negative."""
     contrast: tuple[float, float] = (0.7, 1.2)
     """Gain of a layer's texture about mid-grey, U of this, and a little more a channel."""
+    camouflage_probability: float = 0.0
+    """This part of the objects wears what the background wears, so that only motion gives them away."""
     tint: float = 25.0
     """Offset of a layer's texture, N(0, this) grey levels, half of it common to the channels."""
 
@@ -178,6 +180,22 @@ FINE = replace(
 """The last stage of our own weights: slow scenes, some objects far faster than what is behind them,
 a few scenes with hundreds of pixels."""
 
+HIDDEN = replace(
+    FINE,
+    layers=7,
+    background_shift=3.0,
+    fast_probability=0.3,
+    fast_factor=6.0,
+    object_size=(0.1, 0.6),
+    kinds=(0.5, 0.3, 0.08, 0.06, 0.06),
+    camouflage_probability=0.5,
+    texture_scale=(0.3, 1.4),
+    flat_probability=0.15,
+)
+"""FINE with half of the objects cut from the photograph behind them, more of them fast and some of
+them smooth. Where looks tell what is an object, a network learns to believe looks, and takes a
+smooth car in a street for a part of the street."""
+
 MODERATE = Recipe(
     speed_sigma=0.5,
     speed_range=(0.1, 2.5),
@@ -230,6 +248,7 @@ RECIPES = {
     "training": TRAINING,
     "pretraining": PRETRAINING,
     "fine": FINE,
+    "hidden": HIDDEN,
     "moderate": MODERATE,
     "quick": QUICK,
     "benchmark": BENCHMARK,

@@ -80,6 +80,11 @@ def load_bank(
         raise FileError(f"{folder}: not a folder; wanted one with images to use as textures")
     files = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in IMAGES]
     chosen = [p for p in files if part == "all" or is_held_out(p) == (part == "held-out")]
+    if not files:
+        raise FileError(
+            f"{folder}: no images in this folder; wanted some to use as textures "
+            f"({', '.join(sorted(IMAGES))})"
+        )
     if not chosen:
         raise FileError(
             f"{folder}: no image of the part {part!r} among {len(files)} images; {len(HELD_OUT)} in "
@@ -189,7 +194,17 @@ def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Sk
     offset = draws.normal("tint", (layers, 1)) + draws.normal("channel tint", (layers, 3))
     offset = offset * (0.5 * recipe.tint) + 128 - gain * 128
 
+    tile = draws.integers("texture", (layers,), 0, count)
+    # The six orders of three channels without a table on the device: a rotation, then a swap.
+    number = draws.integers("channel order", (layers, 1), 0, 6)
+    channel = torch.arange(3, device=number.device)
+    order = (channel * (1 + number % 2) + number // 2) % 3
     scale = draws.uniform("texture scale", (layers, 1), *recipe.texture_scale)
+    hidden = draws.happens("camouflage", (layers, 1), recipe.camouflage_probability)
+    tile = torch.where(hidden[..., 0], tile[:, :1], tile)
+    order, gain, offset, scale = (
+        torch.where(hidden, own[:, :1], own) for own in (order, gain, offset, scale)
+    )
     # Objects lie within their texture; the background is folded back at the texture's ends.
     room = size / 2 - 4
     fits = room / radius[:, 1:].amax(-1, keepdim=True)
@@ -202,12 +217,8 @@ def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Sk
     origin = draws.uniform("texture origin", (layers, 2), -1, 1) * slack + (size - 1) / 2
     sx, sy = stretch.unbind(-1)
     ox, oy = origin.unbind(-1)
-    # The six orders of three channels without a table on the device: a rotation, then a swap.
-    number = draws.integers("channel order", (layers, 1), 0, 6)
-    channel = torch.arange(3, device=number.device)
-    order = (channel * (1 + number % 2) + number // 2) % 3
     return Skins(
-        tile=draws.integers("texture", (layers,), 0, count),
+        tile=tile,
         order=order,
         gain=gain,
         offset=offset,
