@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 from collections.abc import Iterator
@@ -81,10 +82,19 @@ def only_one(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def temporary_stem(name: str) -> str:
+    """What the temporary of a file begins with, after its dot; that of no other file.
+
+    Shortened, so that a name that just fits has a temporary that fits too.
+    """
+    if len(name) <= 40:
+        return name
+    return f"{name[:31]}~{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:8]}"
+
+
 def _new_file_beside(path: Path) -> Path:
     """An empty file of a name nobody has, with the rights that the system gives any new file."""
-    # Shortened, so that a name that just fits has a temporary that fits too.
-    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
+    temporary = path.with_name(f".{temporary_stem(path.name)}.{secrets.token_hex(8)}.part")
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:

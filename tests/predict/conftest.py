@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 import lcv
+from lcv import files
 from lcv.predict.predictor import Predictor
+from predict.small_jobs import Killed
 from testing.painted import painted_pair
 
 
@@ -42,3 +44,22 @@ def frames():
     one, two, _ = painted_pair(96, 136, seed=1)
     three, four, _ = painted_pair(96, 136, seed=2)
     return [image[0] for image in (one, two, three, four)]
+
+
+@pytest.fixture
+def dies_at(monkeypatch):
+    """Let the n-th file from now on be the last that is written."""
+
+    def arrange(number: int) -> None:
+        left = [number]
+        publish = files._publish
+
+        def dying(*arguments):
+            publish(*arguments)
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+
+        monkeypatch.setattr(files, "_publish", dying)
+
+    return arrange

@@ -14,7 +14,7 @@ from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.decoder import Source, decode
 from lcv.predict.inputs import FilmFile, find_inputs
-from lcv.predict.sources import FrameFiles, Live, film
+from lcv.predict.sources import FrameFiles, Live, film, fingerprint
 from testing.footage import moving, save_film, save_frames
 
 
@@ -240,14 +240,31 @@ def test_a_pipe_gives_the_frames_that_were_sent(tmp_path):
     assert all(np.array_equal(s.image, f) for s, f in zip(stills, moving(3), strict=True))
 
 
-def test_fingerprints_follow_content_and_not_place(tmp_path):
+def test_hashes_follow_content_and_not_place(tmp_path):
     a, b = save_frames(tmp_path / "a", 5), save_frames(tmp_path / "b", 3)
     other = save_frames(tmp_path / "other", 3, seed=1)
 
-    def prints(folder):
+    def hashes(folder, pairs=None):
         (sequence,) = find_inputs([str(folder)]).sequences
         assert isinstance(sequence, FrameFiles)
-        return sequence.fingerprints()
+        return sequence.made_from(fingerprint, pairs, chained=False)
 
-    assert prints(a) == prints(b)
-    assert not set(prints(a)) & set(prints(other))
+    assert hashes(a, pairs=2) == hashes(b)
+    assert len(hashes(a)) == 4
+    assert not {*hashes(a).values()} & {*hashes(other).values()}
+
+
+def test_a_pattern_that_matches_nothing_says_what_there_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match="no file matches this pattern; this folder is empty"):
+        find_inputs(["*.png"])
+    save_frames(tmp_path / "walk", 5)
+    told = {
+        "*.png": r"this folder holds walk/: mend the pattern, as in '\*\.png'",
+        "walk/*.jpg": r"walk holds frame_1\.png, frame_2\.png, frame_3\.png and 2 more: mend the",
+        f"{tmp_path}/walk/*.jpg": r"walk holds frame_1\.png, .* as in '/.*/walk/\*\.png'",
+        "wlak/*.png": "there is no folder wlak: mend its name",
+    }
+    for pattern, message in told.items():
+        with pytest.raises(FileError, match=message):
+            find_inputs([pattern])

@@ -13,23 +13,23 @@ import pytest
 import torch
 
 import lcv
-from lcv import files
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.formats.video import read_video
 from lcv.errors import ArgumentError, FileError, LcvError
 from lcv.predict import Predictor
 from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job
-from lcv.predict.jobs import Run, run_pair
+from lcv.predict.jobs import Run
 from lcv.predict.outputs import Named, wanted_outputs
 from lcv.predict.pairs import Wanted
 from lcv.predict.scale import own_scale, rounded_up, sample_pairs
 from lcv.predict.shards import Part, Shard
+from lcv.predict.single import run_pair
 from lcv.predict.sources import Film, film
 from lcv.visual.colours import flow_scale
+from predict.small_jobs import PLAIN, Killed, quick_predictor, run
 from testing.footage import files_of, moving, save_film, save_frames
 
-PLAIN = {"outputs": wanted_outputs(("flo", "png"))}
 WARM = {"outputs": wanted_outputs(("flo",)), "warm_start": True}
 CLIP = {"outputs": wanted_outputs(("flo", "png")), "clip": True}
 PICTURES_AND_CLIP = {
@@ -55,43 +55,12 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def predictor():
-    torch.manual_seed(7)
-    return Predictor(lcv.build("raft-small"), iters=1, device="cpu")
+    return quick_predictor()
 
 
 @pytest.fixture
 def walk(tmp_path):
     return save_frames(tmp_path / "walk", 7)
-
-
-def run(predictor, source, root, **settings):
-    """A job over what `source` names, to its end."""
-    words = [str(each) for each in (source if isinstance(source, list) else [source])]
-    job = Job(find_inputs(words).sequences, Path(root), **{**PLAIN, **settings})
-    return Run(predictor, job).go()
-
-
-class Killed(BaseException):
-    """What no handler of the job's expects."""
-
-
-@pytest.fixture
-def dies_at(monkeypatch):
-    """Let the n-th file from now on be the last that is written."""
-
-    def arrange(number: int) -> None:
-        left = [number]
-        publish = files._publish
-
-        def dying(*arguments):
-            publish(*arguments)
-            left[0] -= 1
-            if left[0] == 0:
-                raise Killed
-
-        monkeypatch.setattr(files, "_publish", dying)
-
-    return arrange
 
 
 def test_the_flow_of_a_job_is_the_flow_of_its_pairs(predictor, walk, tmp_path):
@@ -507,6 +476,11 @@ def test_a_flow_that_is_not_finite_is_reported_and_not_written(predictor, walk, 
     assert summary.done == 0
     assert "is not finite" in str(summary.failures[0])
     assert list(files_of(tmp_path / "out")) == ["job.json"]
+    words = [str(walk / "frame_1.png"), str(walk / "frame_2.png")]
+    (pair,) = find_inputs(words).sequences
+    with pytest.raises(LcvError, match=r"frame_1\.png: the flow to .*frame_2\.png is not finite"):
+        run_pair(broken, pair, Named(tmp_path / "a.flo", wanted_outputs(("flo",))))
+    assert not (tmp_path / "a.flo").exists()
 
 
 @pytest.mark.parametrize("strategy", ["all-pairs", "on-demand", "tiles"])

@@ -17,6 +17,7 @@ from lcv.files import whole_file
 from lcv.predict.outputs import (
     ENDINGS,
     EXACT,
+    FILES,
     KINDS,
     Folder,
     Named,
@@ -25,6 +26,7 @@ from lcv.predict.outputs import (
     is_left_of,
     is_whole,
     leftovers,
+    meaning_of,
     sweep,
     wanted_outputs,
     write_output,
@@ -114,6 +116,8 @@ def test_a_file_is_not_replaced_unasked(tmp_path, result, image):
         ("out.flo", None, ["out.flo"]),
         ("out.png", None, ["out.png"]),
         ("out.png", ("kitti",), ["out.png"]),
+        ("out.jpg", None, ["out.jpg"]),
+        ("out.PPM", ("png", "flo"), ["out.PPM", "out.flo"]),
         ("out.flo", ("flo", "png", "kitti"), ["out.flo", "out.png", "out_kitti.png"]),
     ],
 )
@@ -142,13 +146,39 @@ def test_companions_of_a_named_file_lie_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("file", "formats", "message"),
     [
-        ("out.xyz", None, "nothing is written with the ending '.xyz', wanted one of .flo, .png"),
+        ("out.xyz", None, "nothing is written with the ending '.xyz', wanted .flo, .pfm"),
+        ("out.jpg", ("flo",), "has the ending '.jpg', but --format asks for flo"),
         ("out.flo", ("png",), "has the ending '.flo', but --format asks for png"),
     ],
 )
 def test_a_name_that_says_something_else_is_refused(file, formats, message):
     with pytest.raises(ArgumentError, match=message):
         formats_for(Path(file), formats)
+
+
+@pytest.mark.parametrize("ending", FILES)
+def test_a_result_and_a_command_know_the_same_endings(tmp_path, result, image, ending):
+    if ending == ".flo5":
+        pytest.importorskip("h5py")
+    name = str(tmp_path / f"out{ending}")
+    assert meaning_of(name) == "file"
+    (output,) = wanted_outputs(formats_for(Path(name), None))
+    write_output(Named(Path(name), (output,)).path(output), output, result, image, 9.0, False)
+    result.save(tmp_path / f"saved{ending}", max_flow=9.0)
+    assert Path(name).read_bytes() == (tmp_path / f"saved{ending}").read_bytes()
+
+
+def test_what_a_name_asks_for(tmp_path):
+    for name in ("out", "out/", "out.jpg2/", "run-1.5", ".out", "a.b/out"):
+        assert meaning_of(name) == "folder"
+    (tmp_path / "old.avi").mkdir()
+    assert meaning_of(str(tmp_path / "old.avi")) == "folder"
+    assert meaning_of("a/out.MP4") == "clip"
+    for name in ("x.avi", "x.tiff", "a/x.exr", "x.flow"):
+        with pytest.raises(
+            ArgumentError, match=r"wanted \.flo, .*\.png, .* or \.mp4 for a clip; for"
+        ):
+            meaning_of(name)
 
 
 def test_an_unknown_format_lists_the_known_ones():
@@ -180,5 +210,6 @@ def test_leftovers_are_told_from_files_of_others(tmp_path):
     long = "n" * 60 + ".flo"
     with whole_file(tmp_path / long) as temporary:
         assert is_left_of(temporary, {long})
+        assert not is_left_of(temporary, {"n" * 61 + ".flo"}), "of another that begins alike"
     sweep(tmp_path / "b.flo")
     assert [path.name for path in leftovers(tmp_path)] == names[:1]

@@ -123,3 +123,22 @@ def test_a_plan_in_words(make):
     assert re.match(pattern, tiles)
     with pytest.raises(ShapeError, match="the frame is 40×30 pixels; raft-small needs at least 57"):
         make().plan(30, 40)
+
+
+def test_a_plan_that_was_kept_outlives_any_number_of_others(make, monkeypatch):
+    """A job's plan decides bits, so that no frame of another size may make it be chosen again."""
+    ours = make()
+    chosen = []
+
+    def choose(self, height, width, wanted):
+        chosen.append((height, width))
+        return planner.Plan("all-pairs", height, width, 1)
+
+    monkeypatch.setattr(planner.Planner, "_choose", choose)
+    kept = planner.Plan("on-demand", 64, 72, 1)
+    ours.planner.keep(kept, NOTHING_ELSE)
+    for width in range(100, 300):
+        ours.plan(64, width)
+    assert len(chosen) == 200
+    assert ours.plan(64, 72) is kept
+    assert ours.plan(64, 72, backward=True).strategy == "all-pairs", "kept for what it was made for"

@@ -192,7 +192,7 @@ def _frames(order: dict[str, Any], video: Any) -> Iterator[np.ndarray]:
         if not container.streams.video:
             raise FileError(f"{name}: has no video stream")
         size = None
-        frames = video._decoded(name, container, container.streams.video[0])
+        frames = video.decoded(name, container, container.streams.video[0])
         for number, frame in enumerate(frames):
             video.check_pixels(name, frame.width, frame.height, limit)
             if size not in (None, (frame.width, frame.height)):
@@ -201,7 +201,7 @@ def _frames(order: dict[str, Any], video: Any) -> Iterator[np.ndarray]:
                     f"{size[0]}×{size[1]}; wanted one size for the whole stream"
                 )
             size = frame.width, frame.height
-            yield video._upright(name, frame)
+            yield video.upright(name, frame)
         if size is None:
             raise FileError(f"{name}: ended without one frame")
 

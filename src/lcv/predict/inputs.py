@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import glob
-import os
 import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,10 +135,7 @@ def _glob(word: str) -> _Found:
         raise FileError(f"{word}: there is no such file or folder; {WANTED}")
     matches = [Path(match) for match in glob.glob(word, recursive=True)]
     if not matches:
-        raise FileError(
-            f"{word}: no file matches this pattern in {Path.cwd() if not os.path.isabs(word) else '/'}"
-            f"; look at it with `ls`"
-        )
+        raise FileError(f"{word}: no file matches this pattern; {_instead(word)}")
     files = [path for path in matches if path.is_file()]
     films = sorted((path for path in files if path.suffix.lower() in FILMS), key=_natural_path)
     images = [path for path in files if path.suffix.lower() in IMAGE_SUFFIXES]
@@ -164,6 +160,24 @@ def _glob(word: str) -> _Found:
         films=tuple(film for each in found for film in each.films),
         notes=tuple(note for each in found for note in each.notes),
     )
+
+
+def _instead(pattern: str) -> str:
+    """What there is where a pattern looks, and what to do about it."""
+    plain = [*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)]
+    folder = Path(*plain)
+    if not folder.is_dir():
+        return f"there is no folder {folder}: mend its name, or go to the folder that it is in"
+    where = "this folder" if folder == Path() else str(folder)
+    try:
+        inside = sorted(folder.iterdir(), key=natural)
+    except OSError as error:
+        return f"{where} cannot be read: {error.strerror}"
+    if not inside:
+        return f"{where} is empty"
+    some = ", ".join(path.name + "/" * path.is_dir() for path in inside[:3])
+    more = f" and {len(inside) - 3} more" if len(inside) > 3 else ""
+    return f"{where} holds {some}{more}: mend the pattern, as in '{folder / '*.png'}'"
 
 
 def _folder(path: Path) -> _Found:

@@ -72,6 +72,8 @@ class Job:
 class Summary:
     """What came of it: pairs computed, pairs that were there already, pairs that failed.
 
+    changed:  of those computed, how many had been before, from frames that have changed since
+    removed:  old files that had to go: of such pairs, or because all is begun anew
     failures: of frames, pairs and sequences, each with its reason
     scales:   of pictures
     """
@@ -79,6 +81,8 @@ class Summary:
     done: int = 0
     there: int = 0
     failed: int = 0
+    changed: int = 0
+    removed: int = 0
     failures: list[LcvError] = field(default_factory=list)
     scales: set[float] = field(default_factory=set)
     clips: list[Path] = field(default_factory=list)

@@ -6,7 +6,6 @@ once a job has run to its end its folder holds the same files, bit for bit.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from pathlib import Path
@@ -14,31 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 from lcv.errors import ArgumentError, LcvError
 from lcv.files import only_one
+from lcv.predict import warm
+from lcv.predict.claims import Claim, clip_name, key_of
 from lcv.predict.clips import can_be_rebuilt
+from lcv.predict.failures import Abandoned
 from lcv.predict.frames import as_frame
 from lcv.predict.inputs import FilmFile
-from lcv.predict.job import NOTHING_MORE, Job, Listener, Silent, Summary
-from lcv.predict.kept_plans import keep_plan, known_plan, out_of_memory
-from lcv.predict.manifest import Manifest, weights_hash
+from lcv.predict.job import Job, Listener, Silent, Summary
+from lcv.predict.kept_plans import keep_plan, known_plan
+from lcv.predict.manifest import Manifest
 from lcv.predict.outputs import (
     Folder,
-    Named,
     is_left_of,
     leftovers,
     make_folder,
-    write_output,
 )
-from lcv.predict.pairs import Wanted
-from lcv.predict.scale import own_scale
+from lcv.predict.records import Record
+from lcv.predict.settings import settings_of
 from lcv.predict.shards import Part, divided_among, parts_of
-from lcv.predict.sources import Film, FrameFiles, Live, Sequence, Still
-from lcv.version import __version__
+from lcv.predict.sources import Film, Live, Sequence, Still
 
 if TYPE_CHECKING:
     from lcv.predict.predictor import Predictor
-
-
-NAMELESS = "."
 
 
 class Run:
@@ -51,7 +47,7 @@ class Run:
         self.folder = None if job.root is None else Folder(job.root)
         self.manifest: Manifest | None = None
         self._planned: set[tuple[int, ...]] = set()
-        self._nameless: list[str] | None = None
+        self.records: dict[str, Record] = {}
         self._leftovers: dict[Path, list[Path]] = {}
         if job.root is not None:
             self.manifest = Manifest(job.root, settings_of(predictor, job))
@@ -69,6 +65,7 @@ class Run:
         # What no file holds cannot be put together from the files of several processes.
         whole = self.job.warm_start or (self._has_clips and not self._can_rebuild)
         parts = parts_of(counts, self.job.shard, whole=whole)
+        self._open_records(sequences, parts)
         for part in parts:
             try:
                 Pass(self, sequences[part.sequence], part).go()
@@ -77,6 +74,7 @@ class Run:
         if self._has_clips and not whole:
             divided = divided_among(counts, self.job.shard.count)
             self._clips_of_all([sequences[number] for number in divided])
+        self.summary.removed = sum(record.files.removed for record in self.records.values())
         return self.summary
 
     def pairs_of(self, sequence: Sequence) -> int | None:
@@ -84,14 +82,21 @@ class Run:
         known = {} if self.manifest is None else self.manifest.sequence(key_of(sequence))
         return self._limited(known.get("frames", sequence.length))
 
-    def fingerprints(self, sequence: Sequence) -> list[str]:
-        """What tells a sequence apart; all that have no name of their own are told apart as one."""
-        if sequence.name:
-            return sequence.fingerprints()
-        if self._nameless is None:
-            first = [s for s in self.job.sequences if isinstance(s, FrameFiles) and not s.name][:3]
-            self._nameless = [each for s in first for each in s.fingerprints()[:1]]
-        return self._nameless
+    def admit(self, sequence: Sequence) -> frozenset[str]:
+        """Refuse what would be mixed with something else in the folder, and remove what is no
+        longer true of it; returns the names of pairs that are so removed.
+        """
+        record = self.records.get(key_of(sequence))
+        if record is None:
+            return frozenset()
+        record.admit(self.job.overwrite, self.job.warm_start, self._spoiled)
+        return frozenset(record.changed)
+
+    def settle(self, sequence: Sequence) -> None:
+        """Before anything is written of a sequence: put down what it is made with and from."""
+        if self.manifest is not None and key_of(sequence) in self.records:
+            self.manifest.adopt()
+            self.records[key_of(sequence)].settle()
 
     def sweep(self, paths: Iterable[Path]) -> None:
         """Remove what a killed run left half-written for these files; folders are read once."""
@@ -128,6 +133,42 @@ class Run:
             raise error
         self.summary.failures.append(error)
 
+    def _open_records(self, sequences: Many[Sequence], parts: Many[Part]) -> None:
+        """Records of the sequences that this process has a part of; with all sequences of the
+        same record, and all their pairs, so that it is the same whichever process writes it.
+        """
+        if self.manifest is None or self.job.root is None:
+            return
+        own = {part.sequence: part for part in parts}
+        claims: dict[str, list[Claim]] = {}
+        for number, sequence in enumerate(sequences):
+            pairs = self._limited(sequence.length)
+            # A pair of a warm start is spoiled by those before it, beyond the limit too.
+            whole = pairs if not self.job.warm_start else _pairs(sequence.length)
+            part = own.get(number)
+            if part is None:
+                claim = Claim(sequence, whole, 0, 0)
+            else:
+                stop = pairs if self.job.frames is not None else None
+                stop = stop if part.last is None else part.last + 1
+                claim = Claim(sequence, whole, part.first, stop)
+            claims.setdefault(key_of(sequence), []).append(claim)
+        for key, group in claims.items():
+            arrows = self.job.arrows if self.job.clip else None
+            settings, outputs = self.manifest.settings, self.job.outputs
+            record = Record(self.job.root, group, settings, outputs, arrows)
+            if self.job.overwrite:
+                record.drop_other()
+            if any(claim.stop != 0 for claim in group):
+                self.records[key] = record
+
+    def _spoiled(self, sequence: Sequence, changed: list[int]) -> list[int]:
+        if not self.job.warm_start:
+            return changed
+        pairs = _pairs(sequence.length)
+        assert pairs is not None
+        return warm.spoiled(self.predictor, sequence, changed, pairs)
+
     def _opened(self) -> list[Sequence]:
         opened: list[Sequence] = []
         for sequence in self.job.sequences:
@@ -148,9 +189,9 @@ class Run:
     def _limited(self, frames: int | None) -> int | None:
         """Pairs of so many frames, of which no more than was asked for are taken."""
         limit = self.job.frames
-        if frames is None:
-            return None if limit is None else limit - 1
-        return max(0, (frames if limit is None else min(frames, limit)) - 1)
+        if limit is not None:
+            frames = limit if frames is None else min(frames, limit)
+        return _pairs(frames)
 
     @property
     def _has_clips(self) -> bool:
@@ -191,73 +232,8 @@ class Run:
         self.manifest.change(lambda content: content.pop("shards", None))
 
 
-class Abandoned(Exception):
-    """A sequence whose frames none can be computed, with the reason."""
-
-    def __init__(self, error: LcvError) -> None:
-        self.error = error
-
-
-def run_pair(
-    predictor: Predictor,
-    sequence: Sequence,
-    place: Named,
-    wanted: Wanted = NOTHING_MORE,
-    scale: float | None = None,
-    overwrite: bool = False,
-    listener: Listener | None = None,
-) -> Summary:
-    """One pair to files beside a named one. Every error is raised."""
-    place.check(overwrite)
-    before, after = sequence.stills()
-    for still in (before, after):
-        if still.error is not None:
-            raise still.error
-    assert before.image is not None
-    frames = as_frame(before.image, before.label), as_frame(after.image, after.label)
-    for frame in frames:
-        predictor.take(frame)
-    if before.size == after.size and listener is not None:
-        listener.say(predictor.plan(*before.size, **wanted._asdict()).text)
-    try:
-        result = predictor(*frames, **wanted._asdict())
-    except LcvError:
-        raise
-    except (MemoryError, RuntimeError) as error:
-        raise out_of_memory(error, before.label) from error
-    scale = own_scale(result.flow) if scale is None else scale
-    for output in place.outputs:
-        write_output(place.path(output), output, result, before.image, scale, overwrite)
-    summary = Summary(done=1, notes=Counter(result.notes))
-    if any(output.what == "png" for output in place.outputs):
-        summary.scales.add(scale)
-    return summary
-
-
-def settings_of(predictor: Predictor, job: Job) -> dict[str, Any]:
-    """All that decides the numbers in a job's files."""
-    draws = job.clip or any(output.what == "png" for output in job.outputs)
-    engine = predictor.engine
-    return {
-        "lcv": __version__,
-        "model": predictor.name,
-        "weights": weights_hash(predictor.model),
-        "iters": getattr(engine, "iters", None),
-        "pad": getattr(engine, "pad", None),
-        "precision": predictor.precision,
-        "warm_start": job.warm_start,
-        "scale": (job.scale or "auto") if draws else None,
-    }
-
-
-def key_of(sequence: Sequence) -> str:
-    """What a sequence is called in the job's file; those without a name share one entry."""
-    return sequence.name or NAMELESS
-
-
-def clip_name(sequence: Sequence) -> str:
-    """What the film of a sequence is called."""
-    return sequence.name or sequence.pair_name(0)
+def _pairs(frames: int | None) -> int | None:
+    return None if frames is None else max(0, frames - 1)
 
 
 def is_exact(sequence: Sequence) -> bool:

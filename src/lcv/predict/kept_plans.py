@@ -42,7 +42,7 @@ def known_plan(
         size,
         wanted,
         device=predictor.device,
-        autocast=predictor._planner.autocast,
+        autocast=predictor.planner.autocast,
         tiling=tiling,
     )
     return Plan(said["strategy"], *size, most, predictor.max_memory, tiling)
@@ -63,7 +63,7 @@ def keep_plan(predictor: Predictor, manifest: Manifest, plan: Plan, wanted: Want
         plan = another
     _check(predictor, manifest, plan, _name(size))
     for asked in {wanted, Wanted()}:
-        predictor._planner._plans[(*size, asked)] = plan
+        predictor.planner.keep(plan, asked)
     return plan
 
 

@@ -28,8 +28,8 @@ from lcv.data.formats.kitti import write_kitti
 from lcv.data.formats.mask import write_mask
 from lcv.data.formats.png import walk_png
 from lcv.errors import ArgumentError, FileError, LcvError
-from lcv.files import check_output
-from lcv.predict.result import FlowResult
+from lcv.files import check_output, temporary_stem
+from lcv.predict.result import FLOWS, PICTURES, FlowResult
 from lcv.visual.colours import flow_to_colour
 from lcv.visual.overlay import draw_arrows
 
@@ -47,6 +47,9 @@ EXACT = ("flo", "npy", "pfm", "npz", "flo5")
 FOLDERS = {"kitti": "kitti", "png": "picture"}
 MAPS = ("overlay", "occluded", "warp_error")
 CLIPS = "clip"
+# What `-o` may end in; `FlowResult.save` takes the same but for the clip.
+FILES = (*FLOWS, *PICTURES)
+CLIP_ENDING = ".mp4"
 
 
 class Output(NamedTuple):
@@ -131,7 +134,8 @@ class Named:
         alone = sum(each.what in ENDINGS and not each.backward for each in self.outputs) == 1
         plain = output.kind in ("flow", "picture") or (alone and output.kind == "kitti")
         suffix = "" if plain else f"_{output.kind}"
-        ending = self.file.suffix if plain and alone else output.ending
+        drawn = output.kind == "picture" and self.file.suffix.lower() in PICTURES
+        ending = self.file.suffix if plain and (alone or drawn) else output.ending
         return self.file.with_name(f"{self.file.stem}{suffix}{ending}")
 
     def check(self, overwrite: bool) -> None:
@@ -141,24 +145,45 @@ class Named:
         _check_writable(self.file, self.file.parent)
 
 
+def meaning_of(name: str) -> str:
+    """What an output's name asks for: "file", "clip" or "folder".
+
+    A name is a folder's if it has no ending, or only a number for one (run-1.5), if it ends with /,
+    or if there is such a folder. Any other ending must be one that can be written.
+    """
+    ending = Path(name).suffix.lower()
+    if name.endswith(("/", os.sep)) or not ending or ending[1:].isdecimal() or Path(name).is_dir():
+        return "folder"
+    if ending in FILES:
+        return "file"
+    if ending == CLIP_ENDING:
+        return "clip"
+    raise _not_written(name, ending)
+
+
 def formats_for(file: Path, formats: tuple[str, ...] | None) -> tuple[str, ...]:
     """The formats of a named file: what its ending says, or what was asked, if they agree."""
     ending = file.suffix.lower()
+    if ending not in FILES:
+        raise _not_written(str(file), ending)
+    # A .png is the picture; KITTI's encoding has to be asked for.
+    named = "png" if ending in PICTURES else ending[1:]
     if formats is None:
-        # A .png is the picture; KITTI's encoding has to be asked for.
-        named = [name for name in ENDINGS if ENDINGS[name] == ending and name != "kitti"]
-        if not named:
-            raise ArgumentError(
-                f"{file}: nothing is written with the ending {ending!r}, wanted one of "
-                f"{', '.join(dict.fromkeys(ENDINGS.values()))}; or the name of a folder"
-            )
-        return tuple(named)
-    if ending not in {ENDINGS.get(name) for name in formats}:
+        return (named,)
+    if named not in formats and not (ending == ".png" and "kitti" in formats):
         raise ArgumentError(
             f"{file}: has the ending {ending!r}, but --format asks for {', '.join(formats)}; name "
             f"the file after its format, or name a folder"
         )
     return formats
+
+
+def _not_written(name: str, ending: str) -> ArgumentError:
+    return ArgumentError(
+        f"{name}: nothing is written with the ending {ending!r}, wanted {', '.join(FLOWS)} for the "
+        f"flow of a pair, {', '.join(PICTURES)} for its picture, or {CLIP_ENDING} for a clip; for a "
+        f"folder of this name, end it with /"
+    )
 
 
 def write_output(
@@ -217,7 +242,7 @@ def leftovers(folder: Path) -> Iterator[Path]:
 
 def is_left_of(path: Path, names: Collection[str]) -> bool:
     """Whether a temporary file is that of a file of one of these names."""
-    return path.name[1:].rsplit(".", 2)[0] in {name[:40] for name in names}
+    return path.name[1:].rsplit(".", 2)[0] in {temporary_stem(name) for name in names}
 
 
 def sweep(path: Path) -> None:

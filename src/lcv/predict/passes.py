@@ -11,9 +11,11 @@ import numpy as np
 from lcv.data.formats.video import video_info
 from lcv.errors import FileError, LcvError
 from lcv.predict import warm
+from lcv.predict.claims import clip_name, key_of
 from lcv.predict.clips import ClipWriter, can_be_rebuilt, panel, stored_panel
+from lcv.predict.failures import Abandoned, check_finite
 from lcv.predict.frames import as_frame
-from lcv.predict.jobs import Abandoned, Run, clip_name, is_exact, key_of
+from lcv.predict.jobs import Run, is_exact
 from lcv.predict.kept_plans import out_of_memory
 from lcv.predict.outputs import Output, is_whole, write_output
 from lcv.predict.result import FlowResult
@@ -34,15 +36,15 @@ class Pass:
         self.stream = Stream(run.predictor, warm_start=run.job.warm_start, wanted=run.job.wanted)
         self.position: int | None = None
         self.state: warm.State | None = None
-        self.facts: dict[str, Any] = {}
+        self.changed: frozenset[str] = frozenset()
         self.scale = Scale(run.predictor, sequence, run.job.scale)
 
     def go(self) -> None:
         """Make what is missing."""
-        self._admit()
-        known = self._known_pairs()
+        self.changed = self.run.admit(self.sequence)
         if self.job.overwrite:
-            self._remove(known)
+            self._forget()
+        known = self._known_pairs()
         self.run.sweep(path for pair in known for _, path in self._files(pair))
         missing = [pair for pair in known if not self._is_done(pair)]
         with_clip = self._wants_clip and (bool(missing) or not self.has_clip())
@@ -77,26 +79,9 @@ class Pass:
 
     def rebuild_clip(self) -> None:
         """The film of the whole sequence from the files of its pairs, whoever made them."""
-        self._admit()
         with self._film() as film:
             self._read(0, range(0), film, is_counted=False)
         self._note_film(film)
-
-    def _admit(self) -> None:
-        """Refuse what would be mixed with something else in the same folder."""
-        manifest = self.run.manifest
-        if manifest is None:
-            return
-        prints = self.run.fingerprints(self.sequence)
-        self.facts = {"fingerprints": prints}
-        if self.job.overwrite:
-            return
-        if self.sequence.is_live and manifest.sequence(self.key):
-            raise FileError(
-                f"{self.job.root}: already has outputs of {self.key}, which cannot be seen a second "
-                f"time to go on with them; choose another folder or say --overwrite"
-            )
-        manifest.admit(self.key, prints)
 
     def _known_pairs(self) -> range:
         """The pairs of this part, as far as is known before they are read."""
@@ -180,9 +165,12 @@ class Pass:
             if self.job.warm_start and self.job.root is not None:
                 warm.write(self._state_path(), self.stream, pair)
         if film is not None and (result is not None or is_done):
+            self.run.settle(self.sequence)
             film.write(self._panel(pair, before, result))
         if result is None and not is_done:
             return "failed"
+        if not is_done and self.sequence.pair_name(pair) in self.changed:
+            self.run.summary.changed += 1
         return "there" if is_done else "done"
 
     def _flow(self, before: Still, after: Still) -> FlowResult | None:
@@ -197,11 +185,7 @@ class Pass:
                     warm.restore(self.stream, self.state)
             result = self.stream.push(as_frame(after.image, after.label))
             assert result is not None
-            if not np.isfinite(result.flow).all():
-                raise LcvError(
-                    f"{before.label}: the flow to {after.label} is not finite; look at the "
-                    f"weights, or leave out --precision"
-                )
+            check_finite(result, before, after)
         except LcvError as error:
             self.position = None
             self.run.fail(error)
@@ -215,8 +199,7 @@ class Pass:
     def _write(self, pair: int, result: FlowResult, before: Still) -> None:
         assert before.image is not None
         scale = self._scale_of(result)
-        if self.run.manifest is not None and self.key not in self.run.manifest.content["sequences"]:
-            self.run.manifest.note(self.key, **self.facts)
+        self.run.settle(self.sequence)
         for output, path in self._files(pair):
             if not is_whole(path, output):
                 write_output(path, output, result, before.image, scale, overwrite=True)
@@ -243,7 +226,6 @@ class Pass:
         if not scale.is_settled:
             # Those that share an entry have scales of their own.
             key = self.sequence.name or f"./{self.sequence.pair_name(0)}"
-            facts = self.facts if self.sequence.name else {}
             known = None if manifest is None else manifest.sequence(key).get("scale")
             pairs = self.run.pairs_of(self.sequence)
             if known is None and scale.needs_samples(pairs):
@@ -253,7 +235,7 @@ class Pass:
                 )
             scale.settle(pairs, known)
             if scale.common is not None and self.job.scale is None and manifest is not None:
-                scale.common = manifest.note(key, **facts, scale=scale.common)["scale"]
+                scale.common = manifest.note(key, scale=scale.common)["scale"]
         return scale.of(None if result is None else result.flow)
 
     def _files(self, pair: int) -> list[tuple[Output, Path]]:
@@ -266,19 +248,9 @@ class Pass:
         files = self._files(pair)
         return bool(files) and all(is_whole(path, output) for output, path in files)
 
-    def _remove(self, known: range) -> None:
-        """Old outputs of this part, so that none is taken for new if this run is broken off."""
-        pair = known.start
-        while pair in known or not self._is_end_known:
-            files = [path for _, path in self._files(pair)]
-            if pair not in known and not any(path.exists() for path in files):
-                break
-            for path in files:
-                path.unlink(missing_ok=True)
-            pair += 1
-        if self._wants_clip and self.run.folder is not None:
-            self._clip_path().unlink(missing_ok=True)
-        if self.job.warm_start and self.job.root is not None:
+    def _forget(self) -> None:
+        """What an earlier run knew of this part, so that nothing of it is taken for new."""
+        if self.job.root is not None:
             self._state_path().unlink(missing_ok=True)
         if self.run.manifest is not None and self.part.first == 0:
             self.run.manifest.forget(self.key, f"./{self.sequence.pair_name(0)}")
@@ -295,7 +267,7 @@ class Pass:
                 FileError(f"{last.label} is its only one; flow needs at least two frames")
             )
         elif manifest is not None and not is_exact(self.sequence) and not self.sequence.is_live:
-            manifest.note(self.key, **self.facts, frames=last.index + 1)
+            manifest.note(self.key, frames=last.index + 1)
 
     def _clip_path(self) -> Path:
         if isinstance(self.job.clip, Path):

@@ -82,16 +82,23 @@ class Planner:
         self.name, self.engine, self.device = name, engine, device
         self.autocast, self.limit, self.strategy = autocast, limit, strategy
         self._plans: dict[tuple[int, int, Wanted], Plan] = {}
+        self._kept: dict[tuple[int, int, Wanted], Plan] = {}
 
     def plan(self, height: int, width: int, wanted: Wanted) -> Plan:
         """The first way that fits, dearest in memory first; made once a size."""
         key = height, width, wanted
+        if key in self._kept:
+            return self._kept[key]
         if key not in self._plans:
             if len(self._plans) >= 64:  # a stream of many sizes must not grow
                 self._plans.clear()
             self._plans[key] = self._choose(height, width, wanted)
             logger.info("%s", self._plans[key].text)
         return self._plans[key]
+
+    def keep(self, plan: Plan, wanted: Wanted) -> None:
+        """From now on this is the plan for its size, whatever else would fit."""
+        self._kept[plan.height, plan.width, wanted] = plan
 
     def _choose(self, height: int, width: int, wanted: Wanted) -> Plan:
         limit = free_bytes(self.device) if self.limit is None else self.limit

@@ -68,7 +68,7 @@ class Predictor:
             )
         self.strategy = strategy
         self.max_memory = None if max_memory is None else parse_bytes(max_memory)
-        self._planner = Planner(
+        self.planner = Planner(
             self.name,
             self.engine,
             self.device,
@@ -130,7 +130,7 @@ class Predictor:
     ) -> Plan:
         """How frames of this size would be computed, and the memory that would take."""
         self._check_size((height, width), "the frame")
-        return self._planner.plan(height, width, Wanted(backward, occlusion, warp_error))
+        return self.planner.plan(height, width, Wanted(backward, occlusion, warp_error))
 
     def take(self, frame: Frame) -> Encoded:
         """A frame on the device, its size held against the network's least; nothing encoded."""
@@ -147,7 +147,7 @@ class Predictor:
     ) -> tuple[FlowResult, Tensor | None]:
         """The result for two frames that were taken, and the `low` to start the next pair from."""
         height, width = first.image.shape[2:]
-        plan = self._planner.plan(height, width, wanted)
+        plan = self.planner.plan(height, width, wanted)
         dtype = PRECISIONS[self.precision]
         with (
             torch.inference_mode(),

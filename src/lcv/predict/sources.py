@@ -10,7 +10,7 @@ import hashlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -25,7 +25,12 @@ from lcv.predict.decoder import Decoder, Source, decode
 
 # Of frames without times; what one plays folders of frames at.
 USUAL_RATE = Fraction(25)
-FINGERPRINT_BYTES = 1 << 20
+# Instead of the name of a pair: all pairs of what is one file, or none.
+EVERY_PAIR = "*"
+# Instead of a hash: of a file that cannot be read now, and of the frame before the first.
+UNKNOWN, NO_FRAME = "?", "-"
+
+HashOf = Callable[[Path], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +74,11 @@ class Sequence(Protocol):
     def pair_name(self, pair: int) -> str:
         """What the outputs of a pair are called, without ending."""
 
-    def fingerprints(self) -> list[str]:
-        """Hashes of its first files; one of another name's shares none. Empty: nobody can tell."""
+    def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
+        """Hashes of the files that each of the first pairs is made from, by the pair's name.
+
+        hash_of: see `fingerprint`; chained: of the frame before too, on which a warm start depends
+        """
 
     def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
         """Frames from `start` on, or of them those of `only`."""
@@ -93,9 +101,11 @@ class FrameFiles:
     def pair_name(self, pair: int) -> str:
         return self.names[pair]
 
-    def fingerprints(self) -> list[str]:
-        # Of three, so that a frame that was mended does not make it another sequence.
-        return [fingerprint(path) for path in self.files[:3] if path.is_file()]
+    def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
+        names = self.names[:pairs]
+        hashes = [NO_FRAME, *map(hash_of, self.files[: len(names) + 1])]
+        first = 0 if chained else 1
+        return {name: " ".join(hashes[i + first : i + 3]) for i, name in enumerate(names)}
 
     def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
         for index, path in enumerate(self.files[start:], start):
@@ -120,8 +130,8 @@ class Film:
     def pair_name(self, pair: int) -> str:
         return f"{pair:06d}"
 
-    def fingerprints(self) -> list[str]:
-        return [fingerprint(self.path)]
+    def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
+        return {EVERY_PAIR: hash_of(self.path)}
 
     def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
         with decode(Source("file", str(self.path)), start=start, only=only) as decoder:
@@ -141,8 +151,8 @@ class Live:
     def pair_name(self, pair: int) -> str:
         return f"{pair:06d}"
 
-    def fingerprints(self) -> list[str]:
-        return []
+    def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
+        return {EVERY_PAIR: UNKNOWN}
 
     def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
         with self._input() as stdin:
@@ -185,14 +195,14 @@ def film(path: Path, name: str) -> Film:
 
 
 def fingerprint(path: Path) -> str:
-    """A hash of a file's size and of its first megabyte: quick, and enough to tell inputs apart."""
+    """A hash of all bytes of a file; UNKNOWN where it cannot be read."""
+    if not path.is_file():  # opening a pipe would wait for its writer
+        return UNKNOWN
     try:
-        size = path.stat().st_size
         with path.open("rb") as file:
-            start = file.read(FINGERPRINT_BYTES)
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    return hashlib.sha256(b"%d " % size + start).hexdigest()[:32]
+            return hashlib.file_digest(file, "sha256").hexdigest()[:20]
+    except OSError:
+        return UNKNOWN
 
 
 def _stills(decoder: Decoder, start: int, label: str) -> Iterator[Still]:

@@ -27,6 +27,9 @@ class Stream:
     Facts: without warm start the results are those of `predictor(before, frame)`, to the last bit.
     A frame that cannot be used raises and breaks the stream there: the next one is a first again,
     so that no pair spans a gap.
+
+    low: what the next pair starts from, (1, 2, h', w'), or None: from zero flow. It may be kept
+         and set again once the frame after which it was kept has been pushed
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class Stream:
         self._last: Frame | None = None
         self._encoded: Encoded | None = None
         self._glance: Glance | None = None
-        self._low: Tensor | None = None
+        self.low: Tensor | None = None
 
     def push(self, given: Any) -> FlowResult | None:
         """Flow from the frame pushed before to this one; None if there was none."""
@@ -64,10 +67,10 @@ class Stream:
             same_size(last, frame)
             notes: tuple[str, ...] = ()
             if self._glance is not None and seen is not None and is_cut(self._glance, seen):
-                self._low = None
+                self.low = None
                 notes = ("scene cut: started from zero flow",)
-            start = None if self._low is None else forward_interpolate(self._low)
+            start = None if self.low is None else forward_interpolate(self.low)
             result, low = predictor.match(self._encoded, encoded, self.wanted, start, notes)
-            self._low = low if self.warm_start else None
+            self.low = low if self.warm_start else None
         self._last, self._encoded, self._glance = frame, encoded, seen
         return result

@@ -63,7 +63,7 @@ def timed_frames(
     path = Path(path)
     with _opened(path, max_pixels) as (container, stream):
         size = None
-        for number, frame in enumerate(_decoded(path, container, stream)):
+        for number, frame in enumerate(decoded(path, container, stream)):
             check_pixels(path, frame.width, frame.height, max_pixels)
             if size not in (None, (frame.width, frame.height)):
                 raise FileError(
@@ -71,7 +71,7 @@ def timed_frames(
                     f"{size[0]}×{size[1]}; cut the film where its size changes"
                 )
             size = frame.width, frame.height
-            yield frame.time, _upright(path, frame)
+            yield frame.time, upright(path, frame)
         if size is None:
             raise FileError(f"{path}: has a video stream but not one frame; the file is damaged")
 
@@ -80,7 +80,7 @@ def video_info(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> 
     """Size, number of frames, rate and length of a film; decodes its first frame only."""
     path = Path(path)
     with _opened(path, max_pixels) as (container, stream):
-        first = next(_decoded(path, container, stream), None)
+        first = next(decoded(path, container, stream), None)
         if first is None:
             raise FileError(f"{path}: has a video stream but not one frame; the file is damaged")
         check_pixels(path, first.width, first.height, max_pixels)
@@ -136,7 +136,8 @@ def _opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, Any]]:
         yield container, stream
 
 
-def _decoded(path: Path, container: Any, stream: Any) -> Iterator[Any]:
+def decoded(path: Path, container: Any, stream: Any) -> Iterator[Any]:
+    """Frames of an open film, as the decoder gives them; damage is a `FileError`. path: for words"""
     number = 0
     try:
         for packet in container.demux(stream):
@@ -161,7 +162,8 @@ def _turns(path: Path, frame: Any) -> int:
     return frame.rotation // 90 % 4
 
 
-def _upright(path: Path, frame: Any) -> np.ndarray:
+def upright(path: Path, frame: Any) -> np.ndarray:
+    """A decoded frame as (H, W, 3) uint8 RGB, turned as the film asks. path: for words"""
     turns = _turns(path, frame)
     try:
         rgb = frame.to_ndarray(format="rgb24")

@@ -1,0 +1,33 @@
+"""Jobs of `lcv predict` on small footage, run in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+import lcv
+from lcv.predict import Predictor
+from lcv.predict.inputs import find_inputs
+from lcv.predict.job import Job, Summary
+from lcv.predict.jobs import Run
+from lcv.predict.outputs import wanted_outputs
+
+PLAIN = {"outputs": wanted_outputs(("flo", "png"))}
+
+
+class Killed(BaseException):
+    """What no handler of the job's expects."""
+
+
+def quick_predictor() -> Predictor:
+    """Random weights, always the same, and one iteration."""
+    torch.manual_seed(7)
+    return Predictor(lcv.build("raft-small"), iters=1, device="cpu")
+
+
+def run(predictor: Predictor, source, root, **settings) -> Summary:
+    """A job over what `source` names, a path or several, to its end."""
+    words = [str(each) for each in (source if isinstance(source, list) else [source])]
+    job = Job(find_inputs(words).sequences, Path(root), **{**PLAIN, **settings})
+    return Run(predictor, job).go()
