@@ -1,0 +1,88 @@
+"""What is compared: each network with and without LCV, at each size, with each way to hold costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from lcv.errors import LcvError
+from lcv.models.registry import check_name
+
+FORMAT = "lcv bench 1"
+KINDS = ("euclidean", "elliptical")
+"""Without LCV and with it."""
+RAFT_STRATEGIES = ("all-pairs", "on-demand")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One thing to measure; `iters` is None for a network that does not iterate."""
+
+    model: str
+    inner_product: str
+    strategy: str
+    height: int
+    width: int
+    iters: int | None = 12
+    repeats: int = 5
+    device: str = "cpu"
+
+
+def every_cell(
+    models: Sequence[str], sizes: Sequence[tuple[int, int]], iters: int, repeats: int, device: str
+) -> list[Cell]:
+    """All of them, those that are compared beside each other."""
+    found = []
+    for name in models:
+        check_name(name)
+        raft = name.startswith("raft")
+        for height, width in sizes:
+            for strategy in RAFT_STRATEGIES if raft else ("local",):
+                for kind in KINDS:
+                    own = (height, width, iters if raft else None, repeats, device)
+                    found.append(Cell(name, kind, strategy, *own))
+    return found
+
+
+def bench(
+    models: Sequence[str],
+    sizes: Sequence[tuple[int, int]],
+    *,
+    iters: int = 12,
+    repeats: int = 5,
+    device: str = "cpu",
+    progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Every cell in a process of its own, one after the other; plain values of JSON.
+
+    A cell that cannot be measured, for lack of memory say, has an `error` in place of its numbers.
+    """
+    rows, origin = [], None
+    every = every_cell(models, sizes, iters, repeats, device)
+    for done, cell in enumerate(every):
+        if progress is not None:
+            words = f"{cell.model}, {cell.inner_product}, {cell.strategy}"
+            progress(f"{words}, {cell.height}×{cell.width}", done, len(every))
+        found = _measured(cell)
+        origin = found.pop("provenance", None) or origin
+        if "seconds" in found:
+            found["median_seconds"] = median(found["seconds"])
+        rows.append({**asdict(cell), **found})
+    if origin is None:
+        raise LcvError(f"bench: nothing could be measured; the first says: {rows[0]['error']}")
+    return {"format": FORMAT, "provenance": origin, "rows": rows}
+
+
+def _measured(cell: Cell) -> dict[str, Any]:
+    command = [sys.executable, "-m", "lcv.bench.measure", json.dumps(asdict(cell))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
+        return {"error": lines[-1][:200]}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

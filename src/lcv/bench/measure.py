@@ -1,0 +1,70 @@
+"""One cell, measured in this process: `python -m lcv.bench.measure CELL`, which prints JSON.
+
+Weights are random and frames noise: neither time nor memory depends on them. The first pair gives
+the peak of memory, above what the process held before it, and warms everything up; the pairs after
+it are timed, from frames in memory to flow in memory. On a CPU the peak is Linux's mark (elsewhere
+it is unknown), on CUDA that of torch's allocator.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def measure(cell: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of every timed pair, the peak in bytes or None, and what the planner foretold."""
+    import numpy as np
+    import torch
+
+    import lcv
+    from lcv.provenance import provenance
+
+    torch.manual_seed(0)
+    network = lcv.build(cell["model"], cell["inner_product"])
+    device = torch.device(cell["device"])
+    predictor = lcv.Predictor(
+        network, device=device, iters=cell["iters"], strategy=cell["strategy"]
+    )
+    size = (2, cell["height"], cell["width"], 3)
+    first, second = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
+    on_gpu = device.type == "cuda"
+    before = torch.cuda.memory_allocated(device) if on_gpu else _resident_from_now()
+    result = predictor(first, second)
+    most = torch.cuda.max_memory_allocated(device) if on_gpu else _noted("VmHWM")
+    seconds = []
+    for _ in range(cell["repeats"]):
+        start = time.perf_counter()
+        predictor(first, second)
+        seconds.append(time.perf_counter() - start)
+    return {
+        "seconds": seconds,
+        "peak_bytes": None if before is None or most is None else most - before,
+        "foretold_bytes": None if result.plan is None else result.plan.bytes,
+        "provenance": provenance(device=device),
+    }
+
+
+def _resident_from_now() -> int | None:
+    """Bytes that are resident; the mark is set back to them, past what importing took."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return _noted("VmRSS")
+
+
+def _noted(key: str) -> int | None:
+    """Bytes that Linux notes of this process; None on other systems."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(key)), None)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.loads(sys.argv[1]))))
