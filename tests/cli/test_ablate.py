@@ -10,9 +10,10 @@ import time
 import pytest
 
 from lcv.cli import main as cli
-from lcv.cli.ablate import base_from, make_parser
+from lcv.cli.ablate import SPLITS, base_from, make_parser
 from lcv.errors import ArgumentError
 from lcv.models.raft import RAFT
+from lcv.studies.ablation_split import RULES
 from lcv.studies.ablation_study import read_study
 from testing import datasets
 from testing.ablating import invented, textures, weights
@@ -96,7 +97,7 @@ def test_words_change_the_base_or_the_recipe():
     assert (base.model.name, base.loss.name, base.steps) == ("vcn", "multiscale", 9)
     assert (base.data.root, base.data.source) == ("d", "files")
     assert base_of("--model", "ddflow", "--weights", "random").loss.name == "unsupervised"
-    with pytest.raises(ArgumentError, match="no ready base for 'mine'"):
+    with pytest.raises(ArgumentError, match="unknown model 'mine'; there are"):
         base_of("--model", "mine", "--weights", "random")
 
 
@@ -108,8 +109,18 @@ def test_words_change_the_base_or_the_recipe():
         (["-o", "OUT", "--weights", "gone.pth"], "gone.pth: there is no such file"),
         (["-o", "OUT", "--weights", "random", "--columns", "lvc"], "did you mean lcv"),
         (["-o", "OUT", "--weights", "random", "--test", "x=gone"], "there is no gone, wanted"),
-        (["-o", "OUT", "--weights", "random", "--steps", "0"], "steps is 0, wanted at least 1"),
-        (["-o", "OUT", "--weights", "random", "--pairs", "0"], "pairs is 0, wanted at least 1"),
+        (
+            ["-o", "OUT", "--weights", "random", "--steps", "0"],
+            "--steps is '0', wanted a whole number",
+        ),
+        (
+            ["-o", "OUT", "--weights", "random", "--pairs", "0"],
+            "--pairs is '0', wanted a whole number",
+        ),
+        (
+            ["-o", "OUT", "--weights", "random", "--split", "odd"],
+            "--split is 'odd', wanted hash or",
+        ),
         (["--show", "gone"], "gone: holds no ablation"),
     ],
 )
@@ -145,3 +156,7 @@ def test_a_failed_cell_gives_a_code_and_a_word(tmp_path, monkeypatch, capsys):
     captured = capsys.readouterr()
     assert "cells that failed: 1; the same" in captured.err
     assert json.loads((tmp_path / "out" / "study.json").read_text())["seeds"] == [0]
+
+
+def test_the_splits_are_those_of_the_study():
+    assert SPLITS == RULES

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from lcv.cli import data
+from lcv.cli import main as cli
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.synthetic import sequence, textures
 from lcv.errors import ArgumentError, FileError
@@ -115,19 +116,24 @@ def test_an_unknown_recipe_lists_the_known_ones(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "required"),
-        (["chekc"], "invalid choice: 'chekc'"),
-        (["check"], "required: dir"),
-        (["check", "x", "--workers", "0"], "0 is not a positive number"),
-        (["check", "x", "--pairs", "many"], "invalid"),
-        (["make"], "required: out"),
-        (["make", "x", "--size", "64"], "expected 2 arguments"),
+        ([], "missing: check | make"),
+        (["chekc"], "there is no `lcv data chekc`, wanted check or make (did you mean check?)"),
+        (["check"], "missing: dir (a dataset, "),
+        (["check", "x", "--workers", "0"], "--workers is '0', wanted a whole number of 1 or more"),
+        (["check", "x", "--pairs", "many"], "--pairs is 'many', wanted a whole number"),
+        (["make"], "missing: out (the folder to write to)"),
+        (["make", "x", "--frames", "1"], "--frames is '1', wanted a whole number of 2 or more"),
+        (["make", "x", "--size", "8", "8"], "lcv: --size is 8×8, wanted at least 16×16"),
+        (["make", "x", "--recipe", "no"], "lcv: --recipe: there is no recipe 'no'; there are"),
+        (
+            ["make", "x", "--size", "64"],
+            "--size: too few values or too many, wanted 2: HEIGHT WIDTH",
+        ),
     ],
 )
-def test_usage_errors_leave_with_2(words, message, capsys):
-    with pytest.raises(SystemExit) as left:
-        data.run(words)
-    assert left.value.code == 2
+def test_usage_errors_leave_with_2(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["data", *words]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -29,7 +29,9 @@ def test_other_hosts_are_refused(capsys, host):
 
 def test_ports(capsys):
     assert "--port is 0, wanted a number from 1 to 65535" in said(capsys, "--port", "0")
-    assert "see lcv demo --help" in said(capsys, "--port", "http")
+    assert "--port is 'http', wanted a whole number; `lcv demo --help` lists" in said(
+        capsys, "--port", "http"
+    )
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert f"--port {port} cannot be used: " in said(capsys, "--port", str(port))

@@ -128,7 +128,7 @@ def test_explain_defines_every_metric_and_protocol(capsys):
         (["--weights", "sintle=x"], "sintle=x fits no dataset"),
         (["--model", "raft-tiny", "--weights", "raft-small"], "unknown model 'raft-tiny'"),
         (["-o", "lost/result.json"], "the folder lost does not exist; make it first"),
-        (["--device", "cuda:9"], "device 'cuda:9' cannot be used here"),
+        (["--device", "cuda:9"], "--device is 'cuda:9', wanted c"),
     ],
 )
 def test_mistakes_are_sentences_and_nothing_is_written(
@@ -145,8 +145,8 @@ def test_mistakes_are_sentences_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "there is no --model; wanted --model M [--weights W] --data FOLDER"),
-        (["--model", "raft-small"], "there is no --data"),
+        ([], "missing: --model; wanted --model M [--weights W] --data FOLDER"),
+        (["--model", "raft-small"], "missing: --data"),
         (["--weights", "raft-small"], "--weights belong to the --model before them"),
         (["--compare", "lost.json"], "lost.json: cannot be read"),
     ],

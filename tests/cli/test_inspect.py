@@ -101,6 +101,15 @@ def test_the_identity_says_so(weights, tmp_path, capsys, name, sentence):
     assert level["eigenvalues"] == [1.0] * 128
 
 
+@pytest.mark.parametrize("more", [[], ["--weights", "raft-small-vanilla"]])
+def test_embedded_weights_are_called_by_their_own_name(tmp_path, capsys, more):
+    assert inspect("raft-small-vanilla", *more, "-o", tmp_path) == 0
+    assert capsys.readouterr().out.startswith("raft-small-vanilla is a plain network without W")
+    found = said(tmp_path)
+    assert (found["name"], found["model"]["name"]) == ("raft-small-vanilla", "raft-small")
+    assert found["weights"]["file"] == "raft-small-vanilla.safetensors"
+
+
 def test_a_network_of_several_levels(tmp_path, capsys):
     lcv.save(lcv.build("ddflow"), tmp_path / "ddflow.safetensors")
     assert inspect(tmp_path / "ddflow.safetensors", "-o", tmp_path / "out") == 0
@@ -135,8 +144,10 @@ def test_refusals(weights, tmp_path, capsys, monkeypatch):
         return captured.err
 
     strong = "strong.safetensors"
-    assert "unknown model 'raft-huge'; there are raft-large" in refused("raft-huge", "-o", out)
+    assert "'raft-huge' (did you mean raft-large?); there are" in refused("raft-huge", "-o", out)
     assert "vcn: no weights of this network come with the package" in refused("vcn", "-o", out)
+    (weights / "folder").mkdir()
+    assert "folder: this is a folder, wanted a checkpoint" in refused("folder", "-o", out)
     assert "none.pth: there is no such file" in refused("none.pth", "-o", out)
     assert "weights of raft-small, wanted those of vcn" in refused(
         "vcn", "--weights", strong, "-o", out
@@ -144,7 +155,9 @@ def test_refusals(weights, tmp_path, capsys, monkeypatch):
     assert "two different channels from 0 to 127" in refused(
         strong, "--channels", 1, 128, "-o", out
     )
-    assert "'x' is not a channel's number" in refused(strong, "--channels", 1, "x", "-o", out)
+    assert "--channels is 'x', wanted a whole number" in refused(
+        strong, "--channels", 1, "x", "-o", out
+    )
     assert "not an image that can be read" in refused(strong, "--image", strong, "-o", out)
     write_image(tmp_path / "tiny.png", np.zeros((4, 4, 3), np.uint8))
     assert "RAFT: the image is 4×4 pixels" in refused(

@@ -39,14 +39,16 @@ def test_the_verbs_are_declared():
         assert verb.job in cli.usage()
 
 
-def test_help_takes_less_than_half_a_second():
+@pytest.mark.parametrize("verb", [None, *(v for v in cli.VERBS if cli.VERBS[v].module)])
+def test_help_takes_less_than_half_a_second(verb):
+    command = [sys.executable, "-m", "lcv.cli.main", *filter(None, [verb]), "--help"]
     seconds = []
     for _ in range(3):
         start = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "lcv.cli.main", "--help"], check=True, capture_output=True
-        )
+        subprocess.run(command, check=True, capture_output=True)
         seconds.append(time.perf_counter() - start)
+        if seconds[-1] < 0.5:  # another process may have had the machine the first time
+            return
     assert min(seconds) < 0.5
 
 
@@ -54,7 +56,8 @@ def test_an_unknown_verb_is_one_sentence_and_exit_code_2(capsys):
     assert cli.main(["predcit"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("lcv: there is no verb 'predcit'; the verbs are predict, view")
+    assert captured.err.startswith("lcv: there is no verb 'predcit', wanted predict, view")
+    assert "or demo (did you mean predict?); `lcv --help`" in captured.err
     assert captured.err.count("\n") == 1
 
 

@@ -244,7 +244,10 @@ def silent_film(path: Path) -> None:
 INPUTS = {
     "folder with one frame": ("single", "single: has one image only, frame_1.png; flow needs at"),
     "empty folder": ("empty", "empty: no frames in this folder, nor two in one inside it; wanted"),
-    "glob that matches nothing": ("*.tiff", "*.tiff: no file matches this pattern"),
+    "glob that matches nothing": (
+        "*.tiff",
+        "*.tiff: no file matches this pattern; this folder holds",
+    ),
     "video with no video stream": ("sound.mkv", "sound.mkv: has no video stream, only audio"),
     "video cut in the middle": (
         "cut.mp4",
@@ -289,15 +292,12 @@ def test_an_output_that_exists(folder, network, capsys):
         ("none/out.flo", "the folder none does not exist; make it first"),
         ("/proc/none/out", "cannot be made: No such file or directory"),
         ("/proc/out.flo", "/proc/out.flo: cannot write here: No such file or directory"),
-        ("out.jpeg2000", None),
+        ("out.jpeg2000", "nothing is written with the ending '.jpeg2000', wanted .flo, .pfm"),
+        ("out.avi", "or .mp4 for a clip; for a folder of this name, end it with /"),
     ],
 )
 def test_an_output_that_cannot_be_written(folder, network, capsys, out, message):
     before = files_of(folder)
-    if message is None:  # an ending that nobody knows is a folder's name
-        predict("frame_1.png", "frame_2.png", "-o", out, *network)
-        assert (folder / out / "job.json").is_file()
-        return
     assert message in refused(capsys, "frame_1.png", "frame_2.png", "-o", out, *network)
     assert files_of(folder) == before
 
@@ -305,21 +305,27 @@ def test_an_output_that_cannot_be_written(folder, network, capsys, out, message)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--iters", "0"], "--iters is 0, wanted a whole number of at least 1"),
-        (["--iters", "many"], "argument --iters: invalid int value: 'many'"),
+        (["--iters", "0"], "--iters is '0', wanted a whole number of 1 or more; `lcv pre"),
+        (["--iters", "many"], "--iters is 'many', wanted a whole number"),
         (["--scale", "0"], "--scale is '0', wanted auto, or a positive number"),
         (["--scale", "wide"], "--scale is 'wide', wanted auto, or a positive number"),
         (["--format", "flo,exr"], "unknown format 'exr'; the formats are flo, kitti, pfm, flo5"),
-        (["--pad", "chairs"], "unknown mode 'chairs'; the modes are sintel, kitti"),
-        (["--precision", "float8"], "unknown precision 'float8'; there are float32, bf16"),
-        (["--strategy", "magic"], "unknown strategy 'magic' for raft-small; there are auto, all-"),
-        (["--device", "abacus"], "device 'abacus' cannot be used"),
+        (["--pad", "chairs"], "--pad: unknown mode 'chairs'; the modes are sintel, kitti"),
+        (
+            ["--precision", "float8"],
+            "--precision: unknown precision 'float8'; there are float32, bf16",
+        ),
+        (["--strategy", "magic"], "--strategy: unknown strategy 'magic' for raft-small; there are"),
+        (["--device", "abacus"], "--device is 'abacus', wanted cpu, cuda, or cuda:N"),
         (["--model", "raft-huge"], "raft-huge"),
         (["--shard", "3/2"], "--shard is '3/2', wanted i/n with i from 1 to n"),
-        (["--frames", "1"], "--frames is 1, wanted at least 2"),
-        (["--colour"], "unrecognized arguments: --colour; `lcv predict --help` lists all options"),
-        (["--max-memory", "1MB"], "max_memory is 1 MB, but raft-small needs at least "),
-        (["--max-memory", "lots"], "max_memory is 'lots', wanted a number of bytes or a text such"),
+        (["--frames", "1"], "--frames is '1', wanted a whole number of 2 or more"),
+        (["--colour"], "there is no option --colour; `lcv predict --help` lists all options"),
+        (["--max-memory", "1MB"], "lcv: --max-memory is 1 MB, but raft-small needs at least "),
+        (
+            ["--max-memory", "lots"],
+            "lcv: --max-memory is 'lots', wanted a number of bytes or a text such",
+        ),
     ],
 )
 def test_an_option_that_cannot_be_used(folder, network, capsys, words, message):
@@ -329,9 +335,33 @@ def test_an_option_that_cannot_be_used(folder, network, capsys, words, message):
     assert files_of(folder) == before
 
 
+@pytest.mark.parametrize(
+    "words", [["--frames", 2], ["--warm-start"], ["--strict"], ["--scale", 5]], ids=str
+)
+def test_an_option_that_means_nothing_to_a_file_is_refused(folder, network, capsys, words):
+    before = files_of(folder)
+    said = refused(capsys, "frame_1.png", "frame_2.png", "-o", "out.flo", *network, *words)
+    assert str(words[0]) in said
+    assert "leave it out" in said
+    assert files_of(folder) == before
+
+
+def test_what_was_redone_and_removed_is_said(folder, network, capsys):
+    walk = save_frames(folder / "walk", 4)
+    words = ("walk", "-o", "out", *network, "--scale", 5)
+    predict(*words)
+    write_image(walk / "frame_2.png", moving(1, seed=3)[0], overwrite=True)
+    predict(*words)
+    said = capsys.readouterr().out
+    assert "2 pairs done (2 redone because their frames changed), 1 there already: out" in said
+    assert "4 old files removed" in said
+    predict(*words, "--overwrite", "--format", "flo")
+    assert "6 old files removed" in capsys.readouterr().out
+
+
 def test_no_output_was_named(folder, capsys):
     said = refused(capsys, "frame_1.png", "frame_2.png")
-    assert "the following arguments are required: -o/--output" in said
+    assert "missing: -o/--output OUT (a folder;" in said
 
 
 def test_many_pairs_do_not_fit_one_file(folder, network, capsys):
@@ -394,7 +424,7 @@ def test_a_disk_that_fills_while_writing(folder, network, capsys, out):
     assert ".flo: writing failed, nothing was left behind" in said
     assert "File too large" in said
     left = {name for name in files_of(folder) if name not in before}
-    assert left <= {"out", "out/job.json", "out/flow"}
+    assert left <= {"out", "out/job.json", "out/made.json", "out/flow"}
     predict("frame_1.png", "frame_2.png", "-o", out, *network)
 
 

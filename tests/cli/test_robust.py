@@ -95,17 +95,18 @@ def test_a_patch_that_cannot_be_saved_is_refused_before_it_is_learned(home, tmp_
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--data x -o y", "required: --model"),
+        ("--data x -o y", "missing: --model M (a network's name)"),
         ("--weights w --model m --data x -o y", "give that first"),
         ("--model m --weights a --weights b --data x -o y", "has two --weights"),
-        ("--model m --data x", "required: -o"),
-        ("--model m --data x -o y --limit 0", "0 is not a positive number"),
+        ("--model m --data x", "missing: -o/--output FOLDER"),
+        ("--model m --data x -o y --margin -1", "--margin is '-1', wanted a number of 0 or more"),
+        ("learn --model m -o y.png --diameters 5 2", "--diameters is 5 2, wanted the smaller"),
+        ("learn --model m -o y.png --objective x", "lcv: --objective is 'x', wanted one of"),
+        ("--model m --data x -o y --limit 0", "--limit is '0', wanted a whole number of 1 or more"),
     ],
 )
 def test_usage_errors_leave_with_2(line, message, capsys):
-    with pytest.raises(SystemExit) as left:
-        robust.run(line.split())
-    assert left.value.code == 2
+    assert cli.main(["robust", *line.split()]) == 2
     assert message in capsys.readouterr().err
 
 

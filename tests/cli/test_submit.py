@@ -51,10 +51,13 @@ def test_what_is_refused_is_a_sentence(made, tmp_path, capsys):
     out = tmp_path / "mine"
     cases = [
         (words(made, "sintel", out), "not the whole test set: clean/ has 1 scenes, wanted 12"),
-        (words(made, "kitti", out, "--partial", "--iters", "0"), "--iters is 0"),
+        (words(made, "kitti", out, "--partial", "--iters", "0"), "--iters is '0'"),
         (words(made, "kitti", made / "w.safetensors", "--partial"), "exists already"),
         (["submit", "check", str(out), "--kind", "sintel"], "no such folder or archive"),
-        (["submit", "check", str(tmp_path), "--kind", "spring"], "no submission for 'spring'"),
+        (
+            ["submit", "check", str(tmp_path), "--kind", "spring"],
+            "--kind is 'spring', wanted sintel or kitti",
+        ),
     ]
     for command, message in cases:
         assert main(command) == 2

@@ -108,17 +108,24 @@ def test_what_is_printed_is_a_recipe(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["quick", "--optim.lrr", "1"], "there is no --optim.lrr, wanted --optim.lr\n"),
-        (["quick", "--lr=1"], "there is no --lr, wanted --optim.lr\n"),
+        (
+            ["quick", "--optim.lrr", "1"],
+            "--optim.lrr (did you mean --optim.lr?); `lcv train",
+        ),
+        (["quick", "--lr=1"], "there is no option --lr (did you mean --optim.lr?); `lcv train"),
         (
             ["quick", "--optim.zzz=1"],
-            "wanted --optim.optimiser or --optim.lr or --optim.schedule or",
+            "--optim.zzz, wanted one of --optim.optimiser, --optim.lr, --optim.schedule, ",
         ),
-        (["quick", "--optim.lr", "fast"], 'key "optim.lr": Expected a'),
-        (["quick", "--steps", "0"], "steps is 0, wanted at least 1"),
+        (
+            ["quick", "--optim.lr", "fast"],
+            "--optim.lr is 'fast', wanted a number; `lcv train RECIPE --help`",
+        ),
+        (["quick", "--steps", "0"], "lcv: --steps is 0, wanted at least 1"),
+        (["quick", "--device", "gpu"], "--device is 'gpu', wanted cpu, cuda, or cuda:N"),
         (["quick", "--precision", "fp8"], "precision is 'fp8', wanted one of bf16"),
         (["quick", "more"], "unrecognized arguments: more"),
-        (["quik"], "there is no recipe 'quik'; did you mean quick?"),
+        (["quik"], "there is no recipe 'quik' (did you mean quick?); there are"),
         (["--steps", "3"], "the first word is '--steps', wanted a recipe: "),
         (
             ["raft_kitti", "--data.parts", "[{dataset: kitti, augmentation: x, wieght: 3}]"],

@@ -8,6 +8,7 @@ import torch
 import lcv
 from lcv.errors import ArgumentError, FileError
 from lcv.export import export_model, make, read_metadata, table, torch_file
+from lcv.export.sizes import Sizes
 
 
 @pytest.fixture
@@ -70,11 +71,21 @@ def test_one_size_whole_or_not_at_all(model, tmp_path, monkeypatch):
     for word in (
         "raft-small, W: folded",
         "not from a file",
-        "height 64, width 72",
+        "float32 (1, 3, 64, 72), RGB",
+        "float32 (1, 2, 64, 72), x right",
+        "64×72 alone, height×width\n",
+        "Only those that this brings to 64×72. Pad both",
         "57×70",
         "kitti",
     ):
         assert word in shown
+    assert "h, w" not in shown
+    metadata["sizes"] = Sizes(8, (128, 4096), (128, 2048)).as_dict()
+    shown = table(metadata)
+    assert "float32 (1, 3, h, w), RGB" in shown
+    assert "heights 128 to 4096, widths 128 to 2048, multiples of 8\n" in shown
+    assert "alone" not in shown
+    assert "Only those" not in shown
 
     run = torch_file.Runner(path.read_bytes())
     image1, image2 = 255 * torch.rand(2, 1, 3, 64, 72)

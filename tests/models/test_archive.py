@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import zipfile
@@ -251,3 +252,10 @@ def test_a_folder_is_called_one(tmp_path):
 
 def test_a_long_list_is_cut_with_a_count():
     assert listing(["a", "b", "c"], most=2) == "a; b; and 1 more"
+
+
+def test_a_pickle_of_another_protocol_is_read_or_refused_without_a_word_of_torch(tmp_path, recwarn):
+    torch.save({"a": torch.ones(2)}, tmp_path / "a.pth", pickle_protocol=4)
+    with contextlib.suppress(WeightsError):  # which of both is up to torch's version
+        read_checkpoint(tmp_path / "a.pth")
+    assert not [str(each.message) for each in recwarn]

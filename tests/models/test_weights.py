@@ -274,10 +274,11 @@ def test_unknown_names_are_shown(tmp_path):
 
 
 def test_what_load_and_build_cannot_do_is_said(tmp_path):
-    with pytest.raises(
-        ArgumentError, match="unknown model 'raft'; there are raft-large, raft-small"
-    ):
+    there = "raft-large, raft-small, vcn, vcn-small, ddflow, raft-small-vanilla, and `lcv models`"
+    with pytest.raises(ArgumentError, match=f"unknown model 'raft'; there are {there}"):
         lcv.build("raft")
+    with pytest.raises(ArgumentError, match=r"'raft_smal' \(did you mean raft-small\?\); there"):
+        lcv.build("raft_smal")
     with pytest.raises(ArgumentError, match="unknown model 'raft'"):
         lcv.load("raft", weights="x")
     with pytest.raises(
@@ -297,11 +298,15 @@ def test_what_load_and_build_cannot_do_is_said(tmp_path):
         lcv.load("raft-small", weights=tmp_path)
     with pytest.raises(FileError, match="cannot be read: File name too long"):
         lcv.load("raft-small", weights="n" * 300)
-    with pytest.raises(FileError, match=r"did you mean the published 'raft-sintel'\?"):
+    with pytest.raises(ArgumentError, match="no network of its own, wanted the network, 'raft-sm"):
+        lcv.build("raft-small-vanilla")
+    with pytest.raises(FileError, match=r"there is no such file.*\(did you mean raft-kitti\?\)"):
+        lcv.load("raft-large", weights="rafft-kitt.pth")
+    with pytest.raises(FileError, match="`lcv models --fetch raft-sintel` fetches the published"):
         lcv.load("raft-large", weights=tmp_path / "raft-sintel.pth")
     with pytest.raises(WeightsError, match=r"no weights of this network .* give weights=FILE"):
         lcv.load("vcn")
-    with pytest.raises(ArgumentError, match="names weights that come with the package"):
+    with pytest.raises(ArgumentError, match="no network of its own"):
         lcv.load("raft-small-vanilla", weights=tmp_path / "a.pth")
 
 

@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lcv.cli.parser import Parser, device_name, positive, whole
 from lcv.errors import ArgumentError
 from lcv.studies.columns import COLUMNS
 from lcv.train.config import TrainConfig
 
 INTERRUPTED = 130
 RANDOM = "random"
+SPLITS = ("hash", "every-fifth")
 
 
 def run(arguments: list[str]) -> int:
@@ -58,7 +60,7 @@ def run(arguments: list[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     columns = "\n".join(f"  {c.name:<17}{c.label:<18}{c.note}" for c in COLUMNS)
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "lcv ablate",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Train from the same weights with different kinds of W, on the same batches in\n"
@@ -80,21 +82,28 @@ def make_parser() -> argparse.ArgumentParser:
     add("--recipe", help="a training recipe to begin with, in place of procedural pairs")
     add("--data-root", help="for a recipe on files: the folder of the datasets")
     add("--textures", help="for procedural pairs: a folder of pictures to paint scenes with")
-    add("--steps", type=int, help="optimiser steps of each cell (1500)")
-    add("--batch", type=int, help="pairs a step (6)")
-    add("--size", nargs=2, type=int, metavar=("H", "W"), help="of what the network sees (256 320)")
-    add("--iters", type=int, help="iterations of a recurrent network in training (8)")
-    add("--lr", type=float, help="peak learning rate (1e-4)")
+    add("--steps", type=whole, help="optimiser steps of each cell (1500)")
+    add("--batch", type=whole, help="pairs a step (6)")
+    add(
+        "--size", nargs=2, type=whole, metavar=("H", "W"), help="of what the network sees (256 320)"
+    )
+    add("--iters", type=whole, help="iterations of a recurrent network in training (8)")
+    add("--lr", type=positive, help="peak learning rate (1e-4)")
     add("--precision", choices=["bf16", "float32", "float64"], help="of training (bf16)")
     add("--graph", action="store_true", help="capture the step in a CUDA graph")
-    add("--validate-every", type=int, help="steps between validations (a sixth of them)")
+    add("--validate-every", type=whole, help="steps between validations (a sixth of them)")
     add("--test", action="append", default=[], metavar="[NAME=]FOLDER", help="report this dataset")
-    add("--pairs", type=int, default=200, help="procedural pairs to report on (200)")
-    add("--split", default="hash", help="which scenes of files are held out: hash, every-fifth")
-    add("--jobs", type=int, default=1, help="cells at once, each in a process (1)")
-    add("--minutes", type=float, help="stop and save after these")
+    add("--pairs", type=whole, default=200, help="procedural pairs to report on (200)")
+    add(
+        "--split",
+        choices=SPLITS,
+        default=SPLITS[0],
+        help="which scenes of files are held out (hash)",
+    )
+    add("--jobs", type=whole, default=1, help="cells at once, each in a process (1)")
+    add("--minutes", type=positive, help="stop and save after these")
     add("--no-weights", action="store_true", help="keep no weights of finished cells")
-    add("--device", help="cuda or cpu; the GPU where there is one")
+    add("--device", type=device_name, help="cuda or cpu; the GPU where there is one")
     return parser
 
 
@@ -111,6 +120,9 @@ def base_from(options: argparse.Namespace) -> TrainConfig:
         model |= {"weights": weights} if options.weights is not None else {}
         base = replace(base, model=replace(base.model, **model))
     else:
+        from lcv.models.registry import check_name
+
+        check_name(options.model or "raft-small")
         base = procedural_base(options.model or "raft-small", weights)
     if base.model.weights is None and options.weights is None:
         raise ArgumentError(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
+from lcv.cli.parser import Parser
 
 
 def run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "lcv attach", description="Put LCV at W = I into a checkpoint; no flow changes by that."
     )
     parser.add_argument("checkpoint", help="a file of any family, or a published name")

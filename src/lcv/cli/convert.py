@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
+from lcv.cli.parser import Parser
 
 
 def run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "lcv convert",
         description="Rewrite a checkpoint under other names. Reads RAFT's, torchvision's and "
         "ptlflow's files, VCN's, DDFlow's variables (.npz) and our own.",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
+from lcv.cli.parser import Parser, count, device_name, frames, whole
+from lcv.cli.progress import bars
 from lcv.errors import ArgumentError
 
 
@@ -17,7 +16,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lcv data", description=__doc__)
+    parser = Parser("lcv data", description=__doc__)
     jobs = parser.add_subparsers(required=True, metavar="check | make")
 
     check = jobs.add_parser(
@@ -28,10 +27,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument("dir", help="a dataset, a folder of datasets, a list file, or a video")
     check.add_argument("--json", action="store_true", help="the whole report as JSON")
-    check.add_argument("--workers", type=_positive, help="threads that decode (default: cores)")
+    check.add_argument("--workers", type=whole, help="threads that decode (default: cores)")
     check.add_argument(
         "--pairs",
-        type=_positive,
+        type=whole,
         default=200,
         help="pairs a part to test the truth of (%(default)s)",
     )
@@ -44,20 +43,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     make.add_argument("out", help="the folder to write to")
     make.add_argument("--recipe", default="training", help="whose statistics (%(default)s)")
-    make.add_argument("--count", type=_positive, default=100, help="sequences (%(default)s)")
-    make.add_argument("--frames", type=_positive, default=2, help="frames of each (%(default)s)")
+    make.add_argument("--count", type=whole, default=100, help="sequences (%(default)s)")
+    make.add_argument("--frames", type=frames, default=2, help="frames of each (%(default)s)")
     make.add_argument(
         "--size",
-        type=_positive,
+        type=whole,
         nargs=2,
         default=(368, 496),
         metavar=("HEIGHT", "WIDTH"),
         help="in pixels (368 496)",
     )
     make.add_argument("--seed", type=int, default=0, help="of all draws (%(default)s)")
-    make.add_argument("--first", type=int, default=0, help="index of the first (%(default)s)")
+    make.add_argument("--first", type=count, default=0, help="index of the first (%(default)s)")
     make.add_argument("--textures", help="a folder of pictures to use as textures")
-    make.add_argument("--device", default="cpu", help="where to make them (%(default)s)")
+    make.add_argument(
+        "--device", type=device_name, default="cpu", help="where to make them (%(default)s)"
+    )
     make.add_argument("--overwrite", action="store_true", help="replace files that are there")
     make.set_defaults(job=_make)
     return parser
@@ -68,7 +69,7 @@ def _check(chosen: argparse.Namespace) -> int:
 
     from lcv.data.check import check
 
-    with _progress(quiet=chosen.json) as progress:
+    with bars(wanted=not chosen.json) as progress:
         report = check(
             chosen.dir, workers=chosen.workers, max_pairs=chosen.pairs, progress=progress
         )
@@ -83,9 +84,7 @@ def _make(chosen: argparse.Namespace) -> int:
     from lcv.data.synthetic import RECIPES, load_bank, write_dataset
 
     if chosen.recipe not in RECIPES:
-        raise ArgumentError(
-            f"lcv data make: there is no recipe {chosen.recipe!r}; there are {', '.join(RECIPES)}"
-        )
+        raise ArgumentError(f"there is no recipe {chosen.recipe!r}; there are {', '.join(RECIPES)}")
     textures = None
     if chosen.textures is not None:
         textures = load_bank(chosen.textures, device=chosen.device)
@@ -104,30 +103,3 @@ def _make(chosen: argparse.Namespace) -> int:
     pairs = chosen.count * (chosen.frames - 1)
     print(f"wrote {pairs} pairs to {chosen.out}; look at them with `lcv data check {chosen.out}`")
     return 0
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on the terminal, on stderr so that the report can be piped."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        tasks = {}
-
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
-
-        yield tell
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number

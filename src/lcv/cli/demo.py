@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lcv.cli.view import Parser
+from lcv.cli.parser import Parser, whole
 
 
 def run(arguments: list[str]) -> int:
     parser = Parser(
-        prog="lcv demo",
+        "lcv demo",
         description="A page in the browser: choose or drop two frames or a film, and see the flow of "
         "raft-small, its twin without LCV and raft-large side by side, also under the paper's three "
         "stresses. It answers this machine only, and leaves nothing behind when it ends.",
@@ -19,7 +19,7 @@ def run(arguments: list[str]) -> int:
         "--models", metavar="LIST", help="those ticked at first, with commas (all three)"
     )
     parser.add_argument(
-        "--iters", type=int, default=12, metavar="N", help="iterations at first (%(default)s)"
+        "--iters", type=whole, default=12, metavar="N", help="iterations at first (%(default)s)"
     )
     chosen = parser.parse_args(arguments)
 

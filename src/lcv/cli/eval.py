@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lcv.cli.parser import Parser, device_name, whole
+from lcv.cli.progress import bars
 from lcv.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class _Model(argparse.Action):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "lcv eval",
         description="Measure networks on every dataset with truth that is found in folders, "
         "under a named protocol; or compare results that were measured before.",
@@ -72,12 +71,12 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--only", nargs="+", default=[], metavar="PATTERN", help="as in kitti2015 or middlebury/Gr*"
     )
-    what.add_argument("--limit", type=_positive, metavar="N", help="first N pairs of each dataset")
+    what.add_argument("--limit", type=whole, metavar="N", help="first N pairs of each dataset")
     how = parser.add_argument_group("how")
     how.add_argument(
         "--protocol", default="raft", help="raft, torchvision, vcn, ddflow, kitti or sintel (raft)"
     )
-    how.add_argument("--iters", type=_positive, help="in place of the protocol's iterations")
+    how.add_argument("--iters", type=whole, help="in place of the protocol's iterations")
     how.add_argument("--pad", help="sintel or kitti, in place of the protocol's padding")
     how.add_argument("--precision", help="float64, float32, tf32, bfloat16 or float16")
     how.add_argument("--validity", help="known, or not-invalid: without Sintel's invalid pixels")
@@ -87,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         default=None,
         help="within a scene, start from the flow of the pair before",
     )
-    how.add_argument("--device", help="cuda or cpu; the GPU where there is one")
+    how.add_argument("--device", type=device_name, help="cuda or cpu; the GPU where there is one")
     out = parser.add_argument_group("what comes out")
     out.add_argument(
         "-o",
@@ -126,7 +125,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     if not chosen.entrants or not chosen.data:
         lacks = "--model" if not chosen.entrants else "--data"
         raise ArgumentError(
-            f"lcv eval: there is no {lacks}; wanted --model M [--weights W] --data FOLDER…, or "
+            f"missing: {lacks}; wanted --model M [--weights W] --data FOLDER…, or "
             f"--compare A.json B.json"
         )
     from lcv.evaluate.protocols import find_protocol
@@ -158,7 +157,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         check_entrants(entrants, records)
         results = []
         for entrant in entrants:
-            with _progress(entrant.label, processes.is_first) as progress:
+            with bars(entrant.label, wanted=processes.is_first) as progress:
                 results.append(
                     evaluate_entrant(
                         entrant,
@@ -232,30 +231,3 @@ def _print(table: Grid) -> None:
         console.print(table.rich())
     else:
         print(table.text())
-
-
-@contextmanager
-def _progress(label: str, wanted: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar a dataset on the terminal, on stderr so that the tables can be piped."""
-    if not wanted or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(f"{label}: {what}", total=total)
-            bar.update(tasks[what], completed=done)
-
-        yield tell
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return int(text)

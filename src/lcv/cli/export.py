@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from pathlib import Path
+
+from lcv.cli.parser import Parser, size, whole
 
 
 def run(arguments: list[str]) -> int:
@@ -42,7 +43,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "lcv export",
         description="Write a network as a program of torch.export (.pt2) or as ONNX (.onnx). W is "
         "folded into RAFT's encoder and a constant elsewhere. The file is run on three sizes and "
@@ -58,13 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=("onnx", "torch"), help="by the ending if absent")
     parser.add_argument("-o", "--output", required=True, help="FILE.onnx or FILE.pt2", type=Path)
     sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--size", type=_size, metavar="HxW", help="for images of this size alone")
+    sizes.add_argument("--size", type=size, metavar="HxW", help="for images of this size alone")
     sizes.add_argument(
         "--dynamic",
         action="store_true",
         help="for all multiples of the network's stride from 128 on (the default)",
     )
-    parser.add_argument("--iters", type=int, help="iterations of RAFT (12)")
+    parser.add_argument("--iters", type=whole, help="iterations of RAFT (12)")
     parser.add_argument(
         "--lookup",
         choices=("gather", "grid_sample"),
@@ -81,10 +82,3 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
     return parser
-
-
-def _size(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d+)\s*[x×]\s*(\d+)", text.strip(), re.IGNORECASE)
-    if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; wanted HxW, for instance 440x1024")
-    return int(found[1]), int(found[2])

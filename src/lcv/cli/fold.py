@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
+from lcv.cli.parser import Parser
 
 
 def run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "lcv fold",
         description="Take LCV out of a RAFT checkpoint without changing its flow: Q with QᵀQ = W "
         "goes into the encoder's last convolution. VCN and DDFlow cannot be folded.",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lcv.cli.view import Parser, whole
+from lcv.cli.parser import Parser, count, whole
 from lcv.errors import FileError
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ WITHOUT = (
 
 def run(arguments: list[str]) -> int:
     parser = Parser(
-        prog="lcv inspect",
+        "lcv inspect",
         description="The learned W: its spectrum, condition, distance from I, the angles of P, and "
         "the directions it weighs most and least; with --image, the features of a frame along "
         "them. Writes pictures and inspect.json, which holds every number.",
@@ -33,7 +32,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument(
         "--channels",
         nargs=2,
-        type=_channel,
+        type=count,
         metavar=("I", "J"),
         help="for the two vectors of figure 1 (the two that W ties most)",
     )
@@ -49,21 +48,28 @@ def run(arguments: list[str]) -> int:
     from lcv.data.formats.image import read_image, write_image
     from lcv.files import whole_file
     from lcv.models.build import spec_of
+    from lcv.models.embedded import EMBEDDED
     from lcv.visual.inspection import inspect_model
 
     folder = Path(chosen.output)
     _check_folder(folder, chosen.overwrite)
     frame = None if chosen.image is None else read_image(chosen.image)
+    if chosen.weights == chosen.model and chosen.model in EMBEDDED:  # its own, said twice
+        chosen.weights = None
     model, weights = _load(chosen.model, chosen.weights)
     levels = inspect_model(model, None if chosen.channels is None else tuple(chosen.channels))
     spec = spec_of(model)
-    print(_headline(spec.name, spec.inner_product, levels))
+    # Embedded weights are called by their own name, which can be another than their network's.
+    embedded = chosen.weights is None and chosen.model in EMBEDDED
+    name = chosen.model if embedded else spec.name
+    print(_headline(name, spec.inner_product, levels))
     drawn, notes = _pictures(model, levels, frame, chosen.count)
     about = {
+        "name": name,
         "model": spec.as_dict(),
         "weights": weights,
         "image": None if chosen.image is None else Path(chosen.image).name,
-        "levels": {name or "W": level.as_dict(chosen.count) for name, level in levels.items()},
+        "levels": {key or "W": level.as_dict(chosen.count) for key, level in levels.items()},
         "pictures": [*drawn],
         "notes": notes,
     }
@@ -73,24 +79,18 @@ def run(arguments: list[str]) -> int:
         raise FileError(f"{folder}: cannot be made a folder: {error.strerror}") from None
     with whole_file(folder / "inspect.json", chosen.overwrite) as temporary:
         temporary.write_text(json.dumps(about, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    for name, picture in drawn.items():
+    for file, picture in drawn.items():
         if hasattr(picture, "savefig"):
-            with whole_file(folder / name, chosen.overwrite) as temporary:
+            with whole_file(folder / file, chosen.overwrite) as temporary:
                 picture.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
         else:
-            write_image(folder / name, picture, overwrite=chosen.overwrite)
-    for name, level in levels.items():
-        print(". ".join([_line(name, level), *level.notes]))
+            write_image(folder / file, picture, overwrite=chosen.overwrite)
+    for which, level in levels.items():
+        print(". ".join([_line(which, level), *level.notes]))
     for note in notes:
         print(note)
     print(f"{folder}: inspect.json, {', '.join(drawn)}")
     return 0
-
-
-def _channel(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a channel's number, wanted 0 or more")
-    return int(text)
 
 
 def _check_folder(folder: Path, overwrite: bool) -> None:
@@ -124,7 +124,7 @@ def _load(name: str, weights: str | None) -> tuple[nn.Module, dict[str, str]]:
         kind = model_of(checkpoint).inner_product or "euclidean"
         model, _ = from_checkpoint(checkpoint, name, kind)
     else:
-        if name not in EMBEDDED and "." not in name and not Path(name).is_file():
+        if name not in EMBEDDED and "." not in name and not Path(name).exists():
             lcv.load(name)  # which says what is missing
         source = embedded_file(name) if name in EMBEDDED else find(name)
         model, _ = as_found(read_checkpoint(source))

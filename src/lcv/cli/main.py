@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 
+from lcv.cli.parser import did_you_mean, either, in_options, remember
 from lcv.errors import LcvError
 from lcv.version import __version__
 
@@ -33,7 +34,7 @@ VERBS = {
     "fold": Verb("take LCV out of a checkpoint, exactly, where that is possible", "lcv.cli.fold"),
     "convert": Verb("change a checkpoint's naming family", "lcv.cli.convert"),
     "export": Verb("torch.export or ONNX, with the measured error in the file", "lcv.cli.export"),
-    "bench": Verb("speed and memory beside the peers, in one run"),
+    "bench": Verb("time and memory of a pair, with LCV and without", "lcv.cli.bench"),
     "report": Verb("one self-contained page from any results", "lcv.cli.report"),
     "models": Verb("what there is: size, data, licence, hash", "lcv.cli.models"),
     "demo": Verb("the web page", "lcv.cli.demo"),
@@ -57,6 +58,7 @@ def usage() -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb. Exit codes: 0 done, 2 an error the caller can put right, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    remember(())
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
@@ -66,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     except LcvError as error:
         if debug:
             raise
-        print(f"lcv: {error}", file=sys.stderr)
+        print(f"lcv: {in_options(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -86,7 +88,10 @@ def _run(words: list[str]) -> int:
     name, *rest = words
     verb = VERBS.get(name)
     if verb is None:
-        raise LcvError(f"there is no verb {name!r}; the verbs are {', '.join(VERBS)}")
+        raise LcvError(
+            f"there is no verb {name!r}, wanted {either([*VERBS])}{did_you_mean(name, VERBS)}; "
+            f"`lcv --help` says what each does"
+        )
     if verb.module is None:
         here = [known for known, other in VERBS.items() if other.module]
         able = f"; this version has {', '.join(here)}" if here else ""

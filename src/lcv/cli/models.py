@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from typing import Any
 
+from lcv.cli.parser import Parser
+
 
 def run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "lcv models",
         description="List networks, the weights that come with the package, and published ones.",
     )
@@ -35,7 +36,7 @@ def run(arguments: list[str]) -> int:
             for what, value in numbers.items():
                 print(f"  {'':<20}   {value:.3f}  {what}")
         print(f"  {'':<20} sha256 {row['sha256']}")
-    print("\npublished weights (lcv models --fetch NAME)")
+    print("\npublished weights (lcv models --fetch NAME, which prints their path)")
     for row in listed["published"]:
         where = row["file"] or "not fetched"
         print(f"  {row['name']:<12} {row['model']}, {row['licence']}, {where}")
@@ -86,13 +87,16 @@ def _network_of(card: dict[str, Any]) -> dict[str, str]:
 
 
 def _fetch(name: str) -> str:
+    from lcv.models.published import PUBLISHED, fetch
+
+    if name not in PUBLISHED:
+        return str(fetch(name))  # which says what there is
+    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
-    from lcv.models.published import fetch
-
-    with Progress(
-        "{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn()
-    ) as bar:
+    columns = ("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    # On the standard error, so that the path can be taken from the standard output.
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         path = fetch(
             name, progress=lambda done, total: bar.update(task, completed=done, total=total)

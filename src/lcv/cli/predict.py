@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from lcv.cli.parser import Parser, device_name, frames, in_options, whole
 from lcv.errors import ArgumentError, LcvError
 
 if TYPE_CHECKING:
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
     from lcv.predict.shards import Shard
 
 SHOWN_FAILURES = 20
-
-
-class _Parser(argparse.ArgumentParser):
-    """Wrong words are our errors, told in a sentence like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f"{message}; `lcv predict --help` lists all options")
 
 
 def run(arguments: list[str]) -> int:
@@ -42,12 +36,12 @@ def run(arguments: list[str]) -> int:
     if not chosen.quiet:
         _report(chosen, summary, shard)
     if summary.failures:
-        print(f"lcv: {_failures(summary)}", file=sys.stderr)
+        print(f"lcv: {in_options(_failures(summary))}", file=sys.stderr)
     return 1 if summary.failures else 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         "lcv predict",
         usage="lcv predict INPUT… -o OUT [options]",
         description="Optical flow. INPUT: two images; a folder of frames, or of folders or videos; "
@@ -57,7 +51,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 all is done; 1 some pairs could not be done, and are named; 2 nothing "
         "could be done; 130 interrupted.",
     )
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="see above")
+    parser.add_argument(
+        "inputs", nargs="+", metavar="INPUT", help="two images, a folder, a video, …"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -70,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     network.add_argument(
         "--weights", metavar="FILE", help="a checkpoint, or a published one's name (embedded ones)"
     )
-    network.add_argument("--iters", type=int, metavar="N", help="iterations of RAFT (20)")
+    network.add_argument("--iters", type=whole, metavar="N", help="iterations of RAFT (20)")
     network.add_argument("--pad", metavar="MODE", help="RAFT's padding: sintel (default) or kitti")
     network.add_argument(
         "--warm-start",
@@ -103,12 +99,14 @@ def _parser() -> argparse.ArgumentParser:
         "--overwrite", action="store_true", help="begin anew, replace what is there"
     )
     work = parser.add_argument_group("the work")
-    work.add_argument("--frames", type=int, metavar="N", help="only the first N of each sequence")
+    work.add_argument(
+        "--frames", type=frames, metavar="N", help="only the first N of each sequence"
+    )
     work.add_argument("--max-memory", metavar="SIZE", help="such as 6GB (what is free)")
     work.add_argument(
         "--strategy", default="auto", help="auto, all-pairs, on-demand or tiles (%(default)s)"
     )
-    work.add_argument("--device", help="cpu or cuda (a GPU if there is one)")
+    work.add_argument("--device", type=device_name, help="cpu or cuda (a GPU if there is one)")
     work.add_argument("--precision", default="float32", help="float32 or bf16 (%(default)s)")
     work.add_argument("--shard", metavar="I/N", help="do part I of N; torchrun splits by itself")
     work.add_argument("--strict", action="store_true", help="stop at the first bad frame")
@@ -121,19 +119,16 @@ def _check(chosen: argparse.Namespace) -> None:
     from lcv.predict.scale import parse_scale
 
     chosen.scale = parse_scale(chosen.scale)
-    if chosen.iters is not None and chosen.iters < 1:
-        raise ArgumentError(f"--iters is {chosen.iters}, wanted a whole number of at least 1")
-    if chosen.frames is not None and chosen.frames < 2:
-        raise ArgumentError(f"--frames is {chosen.frames}, wanted at least 2: flow needs two")
 
 
 def _run(chosen: argparse.Namespace, inputs: Inputs, shard: Shard) -> Summary:
     from lcv.predict.console import Terminal
     from lcv.predict.job import Job
-    from lcv.predict.jobs import Run, run_pair
-    from lcv.predict.outputs import ENDINGS, Folder, Named, formats_for, wanted_outputs
+    from lcv.predict.jobs import Run
+    from lcv.predict.outputs import Folder, Named, formats_for, meaning_of, wanted_outputs
     from lcv.predict.pairs import Wanted
     from lcv.predict.shards import device_of
+    from lcv.predict.single import run_pair
     from lcv.predict.sources import FrameFiles
 
     out = Path(chosen.output)
@@ -142,11 +137,16 @@ def _run(chosen: argparse.Namespace, inputs: Inputs, shard: Shard) -> Summary:
     maps = {**wanted._asdict(), "overlay": chosen.overlay}
     if chosen.clip and all(sequence.length == 2 for sequence in inputs.sequences):
         raise ArgumentError("--clip needs more than two frames in a row, and here are only pairs")
-    ending = "" if out.is_dir() else out.suffix.lower()
-    is_file, is_clip = ending in ENDINGS.values(), ending == ".mp4"
+    meaning = meaning_of(chosen.output)
+    is_file, is_clip = meaning == "file", meaning == "clip"
     if is_file:
         outputs = wanted_outputs(formats_for(out, formats), **maps)
         _check_named(chosen, inputs, shard)
+        if chosen.scale is not None and all(output.what != "png" for output in outputs):
+            raise ArgumentError(
+                f"-o {chosen.output}: --scale is that of a picture, and none is asked for; leave it "
+                f"out, or add png to --format"
+            )
         Named(out, outputs).check(chosen.overwrite)
     elif is_clip:
         outputs = ()
@@ -207,6 +207,12 @@ def _check_named(chosen: argparse.Namespace, inputs: Inputs, shard: Shard) -> No
             f"-o {chosen.output} names one file, which cannot be split over {shard.count} "
             f"processes; leave --shard or torchrun out, or name a folder"
         )
+    for name in ("frames", "warm_start", "strict"):
+        if getattr(chosen, name):
+            raise ArgumentError(
+                f"-o {chosen.output} names one file, of one pair, to which "
+                f"--{name.replace('_', '-')} means nothing; leave it out, or name a folder"
+            )
 
 
 def _check_clip(chosen: argparse.Namespace, inputs: Inputs, shard: Shard) -> None:
@@ -232,10 +238,14 @@ def _report(chosen: argparse.Namespace, summary: Summary, shard: Shard) -> None:
     for note, count in summary.notes.items():
         print(f"{note} ({count} pairs)" if count > 1 else note)
     parts = ["1 pair done" if summary.done == 1 else f"{summary.done} pairs done"]
+    if summary.changed:
+        parts[0] += f" ({summary.changed} redone because their frames changed)"
     parts += [f"{summary.there} there already"] if summary.there else []
     parts += [f"{summary.failed} failed"] if summary.failed else []
     which = "" if shard.is_all else f"shard {shard}: "
     print(f"{which}{', '.join(parts)}: {chosen.output}")
+    if summary.removed:
+        print(f"{summary.removed} old file{'s' * (summary.removed > 1)} removed")
     for clip in summary.clips:
         print(f"clip: {clip}")
     if summary.scales and chosen.scale is None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
+from lcv.cli.parser import Parser
 
 
 def run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "lcv report",
         description="Put results beside the paper's numbers: one HTML page that needs nothing "
         "else, and a Markdown file of the same name.",

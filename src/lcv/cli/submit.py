@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
+from lcv.cli.parser import Parser, device_name, whole
+from lcv.cli.progress import one_bar
 from lcv.errors import ArgumentError
 
 
@@ -18,7 +17,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lcv submit", description=__doc__)
+    parser = Parser("lcv submit", description=__doc__)
     jobs = parser.add_subparsers(required=True, metavar="sintel | kitti | check")
     about = {
         "sintel": "both passes of Sintel's test scenes as .flo, each scene with warm start",
@@ -34,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
         job.add_argument(
             "-o", "--output", required=True, metavar="OUT", help="writes the folder OUT and OUT.zip"
         )
-        job.add_argument("--iters", type=int, help="in place of RAFT's 32 (Sintel) or 24 (KITTI)")
+        job.add_argument("--iters", type=whole, help="in place of RAFT's 32 (Sintel) or 24 (KITTI)")
         job.add_argument("--precision", help="float32 (default), tf32, bfloat16 or float16")
         if kind == "sintel":
             job.add_argument(
@@ -46,7 +45,9 @@ def _parser() -> argparse.ArgumentParser:
             )
         job.add_argument("--clip", action="store_true", help="clip flow that is out of range")
         job.add_argument("--partial", action="store_true", help="a trial on part of the test set")
-        job.add_argument("--device", help="cuda or cpu; the GPU where there is one")
+        job.add_argument(
+            "--device", type=device_name, help="cuda or cpu; the GPU where there is one"
+        )
         job.add_argument("--overwrite", action="store_true", help="replace an old submission")
         job.set_defaults(job=_submit, kind=kind, warm_start=None)
 
@@ -57,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "0: it may be sent; 1: it has faults.",
     )
     check.add_argument("path", help="a folder or a .zip")
-    check.add_argument("--kind", required=True, metavar="sintel|kitti", help="the benchmark")
+    check.add_argument("--kind", required=True, choices=("sintel", "kitti"), help="the benchmark")
     check.add_argument(
         "--data", metavar="FOLDER", help="the dataset: names and sizes are held against its frames"
     )
@@ -74,9 +75,7 @@ def _submit(chosen: argparse.Namespace) -> int:
 
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ArgumentError("lcv submit: works in one process; call it without torchrun")
-    if chosen.iters is not None and chosen.iters < 1:
-        raise ArgumentError(f"--iters is {chosen.iters}, wanted at least 1")
-    with _progress() as progress:
+    with one_bar() as progress:
         done = write_submission(
             chosen.kind,
             load(chosen.model, chosen.weights),
@@ -115,19 +114,3 @@ def _check(chosen: argparse.Namespace) -> int:
     blind = chosen.kind == "kitti" and chosen.data is None
     print(f"{chosen.path}: no fault found{'; sizes need --data to be checked' if blind else ''}")
     return 0
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on the terminal, on stderr."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("flow", total=None)
-        yield lambda what, done, total: bar.update(
-            task, description=what, completed=done, total=total
-        )

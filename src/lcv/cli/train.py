@@ -8,6 +8,7 @@ import functools
 import inspect
 import json
 import os
+import re
 import sys
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
@@ -18,10 +19,18 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from jsonargparse import ArgumentParser
 
+from lcv.cli.parser import device_name, remember
 from lcv.errors import ArgumentError
 from lcv.recipes import config_from, load_recipe, recipe_names
 from lcv.train.config import TrainConfig
 
+HELP = "`lcv train RECIPE --help` lists all settings"
+KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a text",
+}
 OWN = ("recipe", "resume", "device", "tensorboard")
 PRINT = "--print_config"
 INTERRUPTED = 130
@@ -48,7 +57,7 @@ def run(arguments: list[str]) -> int:
     if PRINT in arguments:
         print(json.dumps(config.as_dict(), indent=2))
         return 0
-    return train(config, chosen["resume"], chosen["device"], chosen["tensorboard"])
+    return train(config, chosen["resume"], _device(chosen["device"]), chosen["tensorboard"])
 
 
 def train(config: TrainConfig, resume: str | None, device: str | None, tensorboard: bool) -> int:
@@ -84,6 +93,13 @@ def train(config: TrainConfig, resume: str | None, device: str | None, tensorboa
         print(line)
     print(f"{config.steps} steps done: {Path(config.folder) / 'weights.safetensors'}")
     return 0
+
+
+def _device(asked: str | None) -> str | None:
+    try:
+        return None if asked is None else device_name(asked)
+    except argparse.ArgumentTypeError as error:
+        raise ArgumentError(f"--device {error}; {HELP}") from None
 
 
 def make_parser(base: TrainConfig) -> ArgumentParser:
@@ -167,21 +183,35 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> dict[str, Any]:
     for word in arguments[1:]:
         option = word.partition("=")[0]
         if option.startswith("--") and not _is_known(option, known):
-            wanted = " or ".join(nearest(option, known))
-            raise ArgumentError(f"there is no {option}, wanted {wanted}")
+            raise ArgumentError(f"there is no option {option}{nearest(option, known)}; {HELP}")
+    remember(parser._actions)
     try:
         return dict(parser.parse_args(arguments).as_dict())
     except argparse.ArgumentError as error:
-        raise ArgumentError(" ".join(str(error).split())) from None
+        raise ArgumentError(f"{_sentence(' '.join(str(error).split()))}; {HELP}") from None
 
 
-def nearest(option: str, known: list[str]) -> list[str]:
-    """Options whose last word is close, wherever they are; else those of the same group."""
+def _sentence(message: str) -> str:
+    """jsonargparse's words as ours; what is not known here is passed on as it is."""
+    found = re.fullmatch(r'Parser key "(.*?)": (.*?)\.? Got value: (.*)', message)
+    if found is None:
+        return message
+    wanted = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", found[2])
+    for kind, words in KINDS.items():
+        wanted = re.sub(rf"Expected an? {kind}", f"wanted {words}", wanted)
+    return f"--{found[1]} is {found[3]!r}, {wanted}"
+
+
+def nearest(option: str, known: list[str]) -> str:
+    """Options whose last word is close, wherever they are; else those of the same group, if any."""
     last = {name: name.lstrip("-").rpartition(".")[2] for name in known}
     close = get_close_matches(option.lstrip("-").rpartition(".")[2], set(last.values()))
     near = [name for name in known if last[name] in close]
+    if near:
+        return f" (did you mean {' or '.join(near)}?)"
     group = option.rpartition(".")[0]
-    return near or [name for name in known if name.rpartition(".")[0] == group] or known
+    beside = [name for name in known if group and name.rpartition(".")[0] == group]
+    return f", wanted one of {', '.join(beside)}" if beside else ""
 
 
 def _is_known(option: str, known: list[str]) -> bool:

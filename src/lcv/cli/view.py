@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from lcv.cli import view_files
+from lcv.cli.parser import Parser, positive, whole
 from lcv.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -30,13 +31,6 @@ figures and films have options of their own:
 """
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse's, with its complaints as our sentences."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f"{self.prog.removeprefix('lcv ')}: {message}; see {self.prog} --help")
-
-
 def run(arguments: list[str]) -> int:
     """Exit codes: 0 drawn, 2 an input that cannot be drawn, said in a sentence."""
     if arguments[:1] == ["figure"]:
@@ -52,7 +46,7 @@ def run(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
-        prog="lcv view",
+        "lcv view",
         description=__doc__,
         epilog=MORE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -97,22 +91,6 @@ def add_style(parser: argparse.ArgumentParser) -> None:
         help="of error maps; by default kitti for a truth in KITTI's .png, else sintel",
     )
     parser.add_argument("--limit", type=positive, metavar="PX", help="sintel's error in white (10)")
-
-
-def positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return number
-
-
-def whole(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)
 
 
 def style_of(chosen: argparse.Namespace, truth: Path) -> ErrorStyle:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lcv.cli import view, view_files
+from lcv.cli.parser import Parser, positive, whole
 from lcv.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,10 +22,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = view.Parser(prog="lcv view figure", description=__doc__)
-    jobs = parser.add_subparsers(
-        required=True, metavar="methods | difference", parser_class=view.Parser
-    )
+    parser = Parser("lcv view figure", description=__doc__)
+    jobs = parser.add_subparsers(required=True, metavar="methods | difference")
     methods = jobs.add_parser(
         "methods",
         help="inputs and truth, then a column a method: flow, error, number",
@@ -44,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     apart.add_argument("--truth", metavar="FLOW", help="the true flow, for numbers under each")
     apart.add_argument(
         "--difference-scale",
-        type=view.positive,
+        type=positive,
         metavar="PX",
         help="difference in full colour; by default as long as 99 %% of it, which is printed",
     )
@@ -66,7 +65,7 @@ def _common(parser: argparse.ArgumentParser, how_many: str) -> None:
     parser.add_argument("-o", "--output", required=True, help="the picture to write")
     view.add_scale(parser)
     parser.add_argument(
-        "--width", type=view.whole, metavar="PX", help="of one picture (its own, at most 480)"
+        "--width", type=whole, metavar="PX", help="of one picture (its own, at most 480)"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing picture")
 

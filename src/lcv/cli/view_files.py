@@ -86,6 +86,8 @@ def targets(flows: list[Path], output: str, overwrite: bool) -> list[Path]:
 
 def make_folder(folder: Path) -> None:
     """The folder that pictures go to, if it is not there."""
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder}: is a file, wanted a folder to write into")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -146,13 +148,23 @@ def _files(
         if path.is_dir():
             inside = files_in(path, first) or files_in(path, suffixes)
             if not inside:
-                raise FileError(f"{path}: no {what} files in this folder")
+                raise FileError(
+                    f"{path}: no {what} files in this folder, wanted {', '.join(sorted(suffixes))}"
+                )
             found += inside
         elif not path.exists() and glob.has_magic(word):
             matched = sorted(map(Path, glob.glob(word)), key=natural)
             if not matched:
-                raise FileError(f"{word}: no file matches this pattern")
+                raise FileError(
+                    f"{word}: no file matches this pattern, wanted {what} files; mind the folder "
+                    f"and the ending"
+                )
             found += matched
+        elif not path.exists():
+            raise FileError(
+                f"{path}: there is no such file, wanted a file of kind {what}, a folder of them, "
+                f"or a pattern in quotes"
+            )
         else:
             found.append(path)
     return found

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lcv.cli import view, view_files
+from lcv.cli.parser import Parser, positive, whole
 from lcv.errors import ArgumentError, FileError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ DEFAULT_FPS = Fraction(10)
 
 
 def run(arguments: list[str]) -> int:
-    parser = view.Parser(prog="lcv view video", description=__doc__)
+    parser = Parser("lcv view video", description=__doc__)
     parser.add_argument("frames", nargs="+", help="a video, a folder of frames, or frames")
     parser.add_argument(
         "--flow",
@@ -33,15 +34,15 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--arrows", action="store_true", help="draw the first flow on the frames")
     parser.add_argument(
         "--spacing",
-        type=view.whole,
+        type=whole,
         default=16,
         metavar="PX",
         help="from arrow to arrow (%(default)s)",
     )
     parser.add_argument(
-        "--fps", type=view.positive, help="frames a second (the video's, or 10 for images)"
+        "--fps", type=positive, help="frames a second (the video's, or 10 for images)"
     )
-    parser.add_argument("--columns", type=view.whole, help="pictures in a row (all)")
+    parser.add_argument("--columns", type=whole, help="pictures in a row (all)")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing film")
     chosen = parser.parse_args(arguments)
 

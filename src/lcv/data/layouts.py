@@ -15,9 +15,7 @@ from pathlib import Path
 
 from lcv.errors import FileError
 
-IMAGE_SUFFIXES = frozenset(
-    (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
-)
+IMAGE_SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".webp"))
 FLOW_SUFFIXES = frozenset((".flo", ".pfm", ".flo5", ".npy", ".npz", ".png"))
 VIDEO_SUFFIXES = frozenset((".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg"))
 

@@ -196,4 +196,4 @@ def _in_their_words(message: str, paths: Sequence[Path]) -> str:
     for path in paths:
         message = message.replace(str(path), path.name)
     # Readers advise programmers how to lift the limit, which nobody can do on the page.
-    return message.partition("; pass max_pixels")[0]
+    return message.partition("; make it smaller")[0]

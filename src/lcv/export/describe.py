@@ -69,11 +69,8 @@ def table(metadata: dict[str, Any]) -> str:
     """The metadata for people: one line a fact, one row a size."""
     weights = metadata["weights"]
     sizes = metadata["sizes"]
-    spans = [
-        f"{low}" if low == high else f"{low}…{high}"
-        for low, high in (sizes["height"], sizes["width"])
-    ]
-    steps = f", multiples of {sizes['stride']}" if sizes["stride"] > 1 else ""
+    taken = Sizes(sizes["stride"], tuple(sizes["height"]), tuple(sizes["width"]))
+    side = "h, w" if taken.is_open else f"{taken.height[0]}, {taken.width[0]}"
     facts = {
         "model": f"{metadata['model']['name']}, W: {metadata['W']}",
         "weights": f"{weights['file']}, sha256 {weights['sha256']}"
@@ -83,10 +80,10 @@ def table(metadata: dict[str, Any]) -> str:
         "format": _format(metadata),
         "iterations": metadata["iters"] or "none",
         "lookup": metadata["lookup"],
-        "inputs": "image1, image2: float32 (1, 3, h, w), RGB, 0 to 255",
-        "output": "flow: float32 (1, 2, h, w), x right and y down, in pixels",
-        "sizes": f"height {spans[0]}, width {spans[1]}{steps}",
-        "other sizes": metadata["fit"]["rule"],
+        "inputs": f"image1, image2: float32 (1, 3, {side}), RGB, 0 to 255",
+        "output": f"flow: float32 (1, 2, {side}), x right and y down, in pixels",
+        "sizes": taken.words() if taken.is_open else f"{taken.words()} alone, height×width",
+        "other sizes": _others(taken, metadata["fit"]["rule"]),
     }
     lines = [f"{name:<12} {value}" for name, value in facts.items()]
     lines += [
@@ -98,6 +95,13 @@ def table(metadata: dict[str, Any]) -> str:
         numbers = " ".join(f"{row[key]:>9.1e}" for key in ("mean", "at_999", "most"))
         lines.append(f"{image:<12} {given:<12} {row['mode'] or '–':<8} {numbers}  {row['pair']}")
     return "\n".join(lines)
+
+
+def _others(taken: Sizes, rule: str) -> str:
+    """A file for one size takes only those images that the rule brings to it."""
+    if taken.is_open or rule.startswith("None"):
+        return rule
+    return f"Only those that this brings to {taken.words()}. {rule}"
 
 
 def _commit(metadata: dict[str, Any]) -> str:

@@ -34,7 +34,8 @@ class Sizes:
         if not self.is_open:
             return f"{self.height[0]}×{self.width[0]}"
         (low, high), (left, right) = self.height, self.width
-        return f"heights {low} to {high}, widths {left} to {right}, multiples of {self.stride}"
+        steps = f", multiples of {self.stride}" if self.stride > 1 else ""
+        return f"heights {low} to {high}, widths {left} to {right}{steps}"
 
 
 class Case(NamedTuple):
@@ -63,8 +64,7 @@ def choose_sizes(name: str, network: Network, size: tuple[int, int] | None) -> S
             wanted = f"sides of at least {least}"
             wanted += f" that are multiples of {stride}" if stride > 1 else ""
             raise ArgumentError(
-                f"export: the size is {height}×{width}, wanted for {name} {wanted}; "
-                f"the next is {up[0]}×{up[1]}"
+                f"size is {height}×{width}, wanted for {name} {wanted}; the next is {up[0]}×{up[1]}"
             )
     return Sizes(stride, (height, height), (width, width))
 

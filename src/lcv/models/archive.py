@@ -12,6 +12,7 @@ import math
 import os
 import pickle
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -139,7 +140,9 @@ def _check_bytes(path: Path, total: int) -> None:
 
 
 def _load_torch(path: Path) -> Any:
-    with untrusted(path, "damaged or not a torch checkpoint"):
+    with untrusted(path, "damaged or not a torch checkpoint"), warnings.catch_warnings():
+        # torch asks to be told of pickles of another protocol; what it can read of them is enough.
+        warnings.filterwarnings("ignore", "Detected pickle protocol", UserWarning)
         return torch.load(path, map_location="cpu", weights_only=True, mmap=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,17 +63,14 @@ def load(
 
     name:    a key of BUILDERS or, for the weights that come with the package, of EMBEDDED
     weights: a file of any family that `lcv.models.weights` knows, or the name of a published
-             checkpoint, which is then fetched; by default the embedded ones
+             checkpoint, which is then fetched, or of embedded ones, which are the default
     inner_product, options: as for `build`; by default what the file says, else "elliptical"
     """
-    ours = isinstance(name, str) and name in EMBEDDED
-    if ours and weights is None:
-        name, weights = EMBEDDED[name], embedded_file(name)
-    elif ours and name not in BUILDERS:
-        raise ArgumentError(
-            f"{name!r} names weights that come with the package; with weights of your own ask for "
-            f"the network, {EMBEDDED[name]!r}"
-        )
+    if isinstance(name, str) and name in EMBEDDED:
+        if weights is None:
+            name, weights = EMBEDDED[name], embedded_file(name)
+        elif isinstance(weights, str) and weights == name:  # its own, said twice
+            name = EMBEDDED[name]
     check_name(name)
     check_options(name, options)
     if inner_product is not None:
@@ -80,8 +78,7 @@ def load(
     if weights is None:
         raise WeightsError(
             f"{name}: no weights of this network come with the package (there are those of "
-            f"{', '.join(EMBEDDED)}); give weights=FILE, or the name of a published checkpoint "
-            f"({', '.join(PUBLISHED)})"
+            f"{', '.join(EMBEDDED)}); give weights=FILE, a checkpoint of {name}"
         )
     model, notes = from_checkpoint(read_checkpoint(find(weights)), name, inner_product, **options)
     for note in notes:
@@ -125,7 +122,11 @@ def _check_said_options(checkpoint: Checkpoint, found: Found) -> None:
 
 
 def find(weights: str | os.PathLike[str]) -> Path:
-    """The file behind a path or behind the name of a published checkpoint."""
+    """The file behind a path, or behind the name of embedded weights or of a published checkpoint.
+
+    A file comes first. Of the two sets called raft-small, the embedded one is meant, which is what
+    the name means everywhere else; the authors' is had by its path, which `fetch` gives.
+    """
     if not isinstance(weights, str | os.PathLike):
         hint = " (for a state_dict, build the network and call load_state_dict)"
         raise ArgumentError(
@@ -140,11 +141,20 @@ def find(weights: str | os.PathLike[str]) -> Path:
     try:
         if path.is_file():
             return path
+        if str(weights) in EMBEDDED:
+            return embedded_file(str(weights))
         if str(weights) in PUBLISHED:
             return fetch(str(weights))
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, wanted a checkpoint file")
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    hint = f"; did you mean the published {path.stem!r}?" if path.stem in PUBLISHED else ""
-    raise FileError(f"{path}: there is no such file, nor a published checkpoint of that name{hint}")
+    known = dict.fromkeys((*EMBEDDED, *PUBLISHED))
+    near = get_close_matches(path.stem.lower(), known, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    if path.stem in PUBLISHED:
+        hint = f" (`lcv models --fetch {path.stem}` fetches the published one and prints its path)"
+    raise FileError(
+        f"{path}: there is no such file, nor embedded or published weights of that name{hint}; "
+        f"wanted a checkpoint's path, or one of {', '.join(known)}"
+    )

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from torch import nn
@@ -13,6 +14,7 @@ from torch import nn
 from lcv.errors import ArgumentError, WeightsError
 from lcv.inner_product import INNER_PRODUCTS
 from lcv.models.ddflow import ddflow
+from lcv.models.embedded import EMBEDDED
 from lcv.models.raft import raft_large, raft_small
 from lcv.models.vcn import vcn, vcn_small
 
@@ -46,8 +48,18 @@ def check_name(name: Any) -> None:
         raise ArgumentError(
             f"the model is a {type(name).__name__}, wanted one of the names {', '.join(BUILDERS)}"
         )
+    if name in EMBEDDED and name not in BUILDERS:
+        raise ArgumentError(
+            f"{name!r} names weights that come with the package and no network of its own, wanted "
+            f"the network, {EMBEDDED[name]!r}"
+        )
     if name not in BUILDERS:
-        raise ArgumentError(f"unknown model {name!r}; there are {', '.join(BUILDERS)}")
+        known = [*BUILDERS, *(twin for twin in EMBEDDED if twin not in BUILDERS)]
+        near = get_close_matches(name.lower(), known, 1)
+        raise ArgumentError(
+            f"unknown model {name[:80]!r}{f' (did you mean {near[0]}?)' if near else ''}; there are "
+            f"{', '.join(known)}, and `lcv models` says more about each"
+        )
 
 
 def check_inner_product(kind: Any) -> None:

@@ -45,9 +45,9 @@ def load_recipe(name_or_path: str | os.PathLike[str]) -> TrainConfig:
     if path.suffix == ".json":
         return config_from(_json_at(path), name)
     near = get_close_matches(name, recipe_names())
-    which = f"did you mean {' or '.join(near)}? " if near else ""
+    which = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise ArgumentError(
-        f"there is no recipe {name!r}; {which}There are {', '.join(recipe_names())}; or give the "
+        f"there is no recipe {name!r}{which}; there are {', '.join(recipe_names())}; or give the "
         f"path of a .py file with a function recipe(), or of a run's config.json"
     )
 

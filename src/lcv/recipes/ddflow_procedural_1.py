@@ -14,7 +14,7 @@ from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, T
 
 
 def recipe() -> TrainConfig:
-    steps = 3000
+    steps = 2800
     return TrainConfig(
         model=ModelConfig("ddflow", inner_product="elliptical"),
         data=DataConfig(source="procedural", recipe="moderate", size=(256, 320), ahead=8),

@@ -14,6 +14,7 @@ from PIL import Image, ImageOps
 import lcv
 from data.formats.samples import png_chunk, png_file, some_rgb
 from lcv.data.formats.image import write_image
+from lcv.data.layouts import IMAGE_SUFFIXES
 from lcv.errors import FileError
 
 
@@ -220,3 +221,19 @@ def test_what_is_no_image_is_not_written(tmp_path, name, image, message):
     with pytest.raises(FileError, match=message):
         write_image(tmp_path / name, image)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("start", [b"II*\0", b"MM\0*"])
+def test_a_tiff_is_refused_by_its_name(tmp_path, start):
+    """Its decoders forgive; so it is neither read nor looked for in folders."""
+    (tmp_path / "a.tif").write_bytes(start + bytes(100))
+    with pytest.raises(FileError, match="is a TIFF, which is not read here.* Wanted PNG"):
+        lcv.read_image(tmp_path / "a.tif")
+
+
+def test_every_suffix_that_is_looked_for_can_be_read(tmp_path):
+    for suffix in IMAGE_SUFFIXES:
+        path = tmp_path / f"a{suffix}"
+        mode = "L" if suffix == ".pgm" else "RGB"
+        Image.new(mode, (7, 5)).save(path)
+        assert lcv.read_image(path).shape == (5, 7, 3)

@@ -56,7 +56,8 @@ def check_pixels(path: Path, width: int, height: int, max_pixels: int) -> None:
     if width * height > max_pixels:
         raise FileError(
             f"{path}: declares {width}×{height} pixels, more than the {max_pixels} that are "
-            f"allowed; pass max_pixels={width * height} if the file can be trusted"
+            f"allowed; make it smaller, or, if the file can be trusted, read it in Python with "
+            f"max_pixels={width * height}"
         )
 
 

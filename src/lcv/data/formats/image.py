@@ -52,6 +52,11 @@ def read_image(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> 
         return _read_webp(path, size, max_pixels)
     if start[:2] == b"BM":
         return _read_bmp(path, size, max_pixels)
+    if start[:4] in (b"II*\0", b"MM\0*"):
+        raise FileError(
+            f"{path}: is a TIFF, which is not read here: its decoders forgive cut bodies and drop "
+            f"half of sixteen bits. Wanted PNG, so convert it (16 bits stay 16 bits there)"
+        )
     raise FileError(
         f"{path}: not an image that can be read ({size} bytes); wanted PNG, JPEG, PPM, PGM, WebP "
         f"or BMP, so convert other kinds to PNG"

@@ -1,0 +1,200 @@
+"""The parser of all verbs: every mistake is one sentence, and Python's names become options."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from lcv.cli import main as cli
+from lcv.cli import parser as module
+from lcv.cli.parser import Parser, in_options, remember
+from lcv.errors import ArgumentError
+
+# How each parser of the command line is reached, but for those that only lead to others; `train`
+# has the parser of another package.
+GROUPS = [["data"], ["submit"], ["view", "figure"]]
+ALONE = [[verb] for verb, about in cli.VERBS.items() if about.module and verb != "train"]
+PLACES = [
+    *(place for place in ALONE if place not in GROUPS),
+    *(["data", "check"], ["data", "make"]),
+    *(["submit", "sintel"], ["submit", "kitti"], ["submit", "check"]),
+    *(["view", "figure", "methods"], ["view", "figure", "difference"]),
+    *(["view", "video"], ["robust", "learn"]),
+]
+
+
+def said(capsys, *words):
+    """The one line of an error, which leaves with 2."""
+    assert cli.main([*words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("lcv: ")
+    return captured.err.removeprefix("lcv: ").rstrip("\n")
+
+
+def parser_at(place, monkeypatch):
+    """The last parser that the words of a place come to."""
+    reached = []
+
+    def stop(self, args=None, namespace=None):
+        reached.append(self)
+        return known(self, args, namespace)
+
+    known = Parser.parse_known_args
+    monkeypatch.setattr(Parser, "parse_known_args", stop)
+    with pytest.raises(SystemExit) as left:
+        cli.main([*place, "--help"])
+    assert left.value.code == 0
+    monkeypatch.undo()
+    return reached[-1]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=" ".join)
+def test_an_option_with_a_slip_is_named_with_the_nearest_and_the_help(place, monkeypatch, capsys):
+    parser = parser_at(place, monkeypatch)
+    capsys.readouterr()
+    known = [option for action in parser._actions for option in action.option_strings]
+    slips = {option[:-2] + option[-1] for option in known if len(option) > 6} - {*known}
+    assert slips
+    for slip in slips:
+        words = said(capsys, *place, slip)
+        assert words.startswith(f"there is no option {slip} (did you mean --")
+        assert words.endswith(f"; `lcv {' '.join(place)} --help` lists all options")
+
+
+@pytest.mark.parametrize("place", PLACES, ids=" ".join)
+def test_every_number_that_is_none_is_refused_by_name(place, monkeypatch, capsys):
+    for action in parser_at(place, monkeypatch)._actions:
+        option = action.option_strings[-1:] and action.option_strings[-1]
+        if option and action.type is not None and action.nargs is None and option != "--output":
+            capsys.readouterr()
+            name = "/".join(action.option_strings)
+            assert said(capsys, *place, option, "x7").startswith(f"{name} is 'x7', wanted ")
+
+
+@pytest.mark.parametrize("place", GROUPS, ids=" ".join)
+def test_what_comes_after_a_verb_is_suggested(place, capsys):
+    first = next(each[-1] for each in PLACES if each[:-1] == place)
+    words = said(capsys, *place, first[:-1])
+    assert words.startswith(f"there is no `lcv {' '.join(place)} {first[:-1]}`, wanted {first}")
+    assert f"(did you mean {first}?)" in words
+    assert said(capsys, *place).startswith("missing: ")
+
+
+@pytest.fixture
+def parser():
+    made = Parser("lcv try")
+    made.add_argument("place", help="a place")
+    made.add_argument("-o", "--output", required=True, metavar="FILE", help="where 100 %% goes")
+    made.add_argument("--kind", choices=("left", "right"))
+    made.add_argument("--size", nargs=2, type=int, metavar=("H", "W"))
+    made.add_argument("--rate", type=float)
+    made.add_argument("--max-memory")
+    made.add_argument("--overwrite", action="store_true")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "missing: place (a place), -o/--output FILE (where 100 % goes)"),
+        ("a", "missing: -o/--output FILE (where 100 % goes)"),
+        ("a -o", "-o/--output: too few values or too many, wanted one: FILE (where 100 % goes)"),
+        ("a b -o c", "b: no place for this here, wanted an option or nothing"),
+        ("a -o c --kind rigth", "--kind is 'rigth', wanted left or right (did you mean right?)"),
+        ("a -o c --kind up", "--kind is 'up', wanted left or right"),
+        ("a -o c --size 1", "--size: too few values or too many, wanted 2: H W"),
+        ("a -o c --size 1 2.5", "--size is '2.5', wanted a whole number"),
+        ("a -o c --rate nan", "--rate is 'nan', wanted a number"),
+        ("a -o c --overwrite=1", "--overwrite is given the value '1', but takes none"),
+        ("a -o c --over", "there is no option --over (did you mean --overwrite?)"),
+        ("--max_memory 3", "there is no option --max_memory (did you mean --max-memory?)"),
+    ],
+)
+def test_sentences(parser, line, message):
+    with pytest.raises(ArgumentError) as refused:
+        parser.parse_args(line.split())
+    assert str(refused.value) == f"{message}; `lcv try --help` lists all options"
+
+
+def test_what_is_right_is_read(parser):
+    found = parser.parse_args(["a", "-o", "c", "--size", "1", "-2", "--rate=1e-3", "--overwrite"])
+    assert (found.place, found.output, found.size) == ("a", "c", [1, -2])
+    assert (found.rate, found.overwrite, found.kind) == (1e-3, True, None)
+    assert parser.parse_args(["-o", "c", "--", "--odd"]).place == "--odd"
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        (module.whole, {"1": 1, "12": 12}, ["0", "-1", "1.5", "x", "", "²", "1e3"]),
+        (module.frames, {"2": 2}, ["1", "x"]),
+        (module.count, {"0": 0, "7": 7}, ["-1", "x"]),
+        (module.integer, {"-3": -3}, ["x", "1.5"]),
+        (module.number, {"-1.5": -1.5, "0": 0}, ["nan", "inf", "x"]),
+        (module.positive, {"0.5": 0.5}, ["0", "-1", "nan", "inf", "x"]),
+        (module.not_negative, {"0": 0, "2.5": 2.5}, ["-0.1", "nan", "x"]),
+        (module.device_name, {"cpu": "cpu"}, ["gpu", "cuda:x", "CPU", "cuda:", "meta", ""]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_kinds_of_values(kind, right, wrong):
+    assert {text: kind(text) for text in right} == right
+    for text in wrong:
+        with pytest.raises(argparse.ArgumentTypeError, match="^is '.*', wanted "):
+            kind(text)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "text", "message"),
+    [
+        (0, "cuda", "wanted cpu: there is no GPU here that torch can use"),
+        (2, "cuda:2", "is 'cuda:2', wanted cuda:0 or cuda:1"),
+    ],
+)
+def test_a_gpu_that_is_not_there(monkeypatch, gpus, text, message):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpus > 0)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    with pytest.raises(argparse.ArgumentTypeError, match=message):
+        module.device_name(text)
+    if gpus:
+        assert module.device_name("cuda:1") == "cuda:1"
+
+
+@pytest.mark.parametrize(
+    ("python", "options"),
+    [
+        ("max_memory is 1 MB, but", "--max-memory is 1 MB, but"),
+        ("too much; raise max_memory or leave", "too much; raise --max-memory or leave"),
+        ("vcn: none come with it; give size=3", "vcn: none come with it; give --size 3"),
+        ("size is 3×3, wanted more", "--size is 3×3, wanted more"),
+        ("draw_scene: size is 3×3, wanted more", "--size is 3×3, wanted more"),
+        ("unknown kind 'up'; there are left", "--kind: unknown kind 'up'; there are left"),
+        ("Config: there is no kind 'up'", "--kind: there is no kind 'up'"),
+        ("all is bad:\n  kind is 3\n", "all is bad:\n  --kind is 3\n"),
+        # What is not an argument stays as it is: paths, quotes, other words.
+        ("/data/max_memory/a.png: the size is odd", None),
+        ("max_memory.png: its size is odd", None),
+        ("folder/size=3: is a file", None),
+        ("'max_memory' is no key, nor is my_max_memory", None),
+        ("a kind of size is wanted", None),
+        ("here: size is 3, wanted more", None),
+    ],
+)
+def test_errors_from_below_speak_of_options(parser, tmp_path, monkeypatch, python, options):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    remember(parser._actions)
+    assert in_options(python) == (python if options is None else options)
+
+
+def test_a_verb_does_not_speak_of_another_s_options(parser, capsys, monkeypatch):
+    remember(parser._actions)
+
+    def run(words):
+        raise ArgumentError("max_memory is 3")
+
+    monkeypatch.setattr(cli, "_run", run)
+    assert said(capsys, "models") == "max_memory is 3"
