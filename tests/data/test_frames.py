@@ -6,7 +6,7 @@ import pytest
 
 from lcv.data.frames import frames, has_pairs, pairs, videos
 from lcv.data.record import FrameRef
-from lcv.errors import FileError
+from lcv.errors import ArgumentError, FileError
 from testing.shared import shared
 
 
@@ -77,3 +77,26 @@ def test_refusals(tmp_path):
         videos(tmp_path)
     with pytest.raises(FileError, match="none: there is no such folder"):
         frames(tmp_path / "none")
+
+
+@pytest.mark.parametrize(("count", "train", "held"), [(2, 1, 0), (4, 1, 1), (11, 7, 2), (12, 7, 3)])
+def test_the_last_fifth_is_held_out_and_shares_no_frame_with_the_rest(tmp_path, count, train, held):
+    folder = touch(tmp_path / "a", *(f"{k}.png" for k in range(count)))
+    touch(tmp_path / "b", *(f"{k}.png" for k in range(20)))
+    own = {
+        part: [r for r in frames(tmp_path, part) if r.scene == "a"]
+        for part in ("train", "held-out")
+    }
+    assert (len(own["train"]), len(own["held-out"])) == (train, held)
+    seen, kept = ({f for r in records for f in (r.image1, r.image2)} for records in own.values())
+    assert not seen & kept
+    if held:
+        assert folder / f"{count - 1}.png" in kept
+
+
+def test_parts_are_refused_where_there_are_none(tmp_path):
+    touch(tmp_path, "1.png", "2.png", "3.png")
+    with pytest.raises(FileError, match="no pair is held out; wanted a scene of at least four"):
+        frames(tmp_path, "held-out")
+    with pytest.raises(ArgumentError, match="part is 'test', wanted one of all, train, held-out"):
+        frames(tmp_path, "test")

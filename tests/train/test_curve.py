@@ -70,3 +70,17 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
 
 def test_a_run_without_validation_leaves_none(tmp_path):
     assert leave_curve(logged(tmp_path / "run", ENTRIES[:1])) == []
+
+
+def test_the_census_loss_has_axes_of_its_own():
+    curves = [
+        Curve("p", [100, 200], [4.0, 2.0], 5.0),
+        Curve("f", [100, 200], [3.0, 2.4], 4.0, "census"),
+    ]
+    assert (
+        sentence(curves[1])
+        == "f: census loss 2.400 after step 200, 60.0% of the 4.000 of zero flow"
+    )
+    figure = curve_figure(curves, Curve("training", [50], [5.5]))
+    assert [axis.get_ylabel() for axis in figure.axes] == ["EPE, px", "census loss"]
+    assert [len(axis.lines) for axis in figure.axes] == [3, 2]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import nn
 
+from lcv.data.formats.image import read_image, write_image
 from lcv.data.random import Draws
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.render import render
 from lcv.data.synthetic.scene import draw_scene
 from lcv.data.synthetic.textures import procedural_bank
 from lcv.errors import ArgumentError, FileError
+from lcv.losses.census import census_loss
 from lcv.models.types import FlowOutput
 from lcv.recipes import load_recipe
-from lcv.train import SplitConfig
+from lcv.train import LossConfig, SplitConfig
 from lcv.train.distributed import Processes
 from lcv.train.validate import HELD_OUT_SEED, PAIRS, SAMPLES, Validation, held_out_pairs
 from testing import datasets
@@ -144,3 +147,48 @@ def test_the_scenes_that_quick_is_judged_by():
     assert not any(torch.equal(a, b) for a in procedural_bank() for b in held_out)
     other = next(held_out_pairs(replace(config, seed=1), CPU))[2]
     assert torch.equal(other, truth[: len(other)])
+
+
+class Moved(nn.Module):
+    """Sees the same motion everywhere, and its reverse from the other side."""
+
+    def __init__(self, shift) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.tensor(shift)[None, :, None, None])
+
+    def forward(self, image1, image2):
+        flow = self.shift.expand(len(image1), 2, *image1.shape[2:])
+        return FlowOutput(flow=flow, backward=FlowOutput(flow=-flow))
+
+
+@pytest.fixture
+def panned(tiny, tmp_path):
+    """A run without truth, and ten frames of a picture that is panned by 3 px, 40 × 64 seen of it."""
+    wide = procedural_bank(count=1, size=192)[0].permute(1, 2, 0).numpy()
+    (tmp_path / "films").mkdir()
+    for k in range(10):
+        write_image(tmp_path / "films" / f"{k}.png", wide[20:70, 3 * k : 3 * k + 80].copy())
+    config = tiny(validate_every=1, loss=LossConfig("unsupervised", iters=None))
+    return replace(config, data=replace(config.data, root=str(tmp_path / "films"), size=(40, 64)))
+
+
+def test_without_truth_the_census_loss_of_the_middles_is_told(panned):
+    split = SplitConfig("frames", options={"part": "held-out"})
+    validation = validation_of(panned, film=split)
+    still, right = validation(Moved((0.0, 0.0))), validation(Moved((-3.0, 0.0)))
+    assert still["film/census"] == still["film/zero_flow_census"] == right["film/zero_flow_census"]
+    # Little but the edge over which new pixels enter does not match.
+    assert right["film/census"] < 0.5 * still["film/census"]
+    middles = [
+        torch.from_numpy(read_image(panned.data.root + f"/{k}.png")[5:45, 8:72].copy())
+        for k in (7, 8, 9)
+    ]
+    frames = [middle.movedim(2, 0)[None].float() for middle in middles]
+    flow = torch.zeros(1, 2, 40, 64)
+    losses = [census_loss(a, b, flow, flow) for a, b in pairwise(frames)]
+    assert still["film/census"] == pytest.approx(float(sum(losses)) / 2, rel=1e-6)
+
+
+def test_a_network_without_backward_flow_cannot_be_judged_by_frames(panned):
+    with pytest.raises(ArgumentError, match=r"validation.film: .*gives no backward flow"):
+        validation_of(panned, film=SplitConfig("frames"))(Still())

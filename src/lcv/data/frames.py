@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from lcv.data.dataset import Dataset, Part, Survey, assemble
 from lcv.data.layouts import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files_in, subfolders
 from lcv.data.record import FrameRef, Record
-from lcv.errors import FileError
+from lcv.errors import ArgumentError, FileError
 
+PARTS = ("all", "train", "held-out")
 # The endings by which two files are known as the first and second frame of one pair.
 PAIR_ENDINGS = (("_img1", "_img2"), ("_10", "_11"), ("_1", "_2"), ("_0", "_1"), ("_a", "_b"))
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
 
 
-def frames(root: str | os.PathLike[str]) -> Dataset:
+def frames(root: str | os.PathLike[str], part: str = "all") -> Dataset:
     """Neighbouring frames of a folder in natural order, or of each of its folders in turn.
 
     A gap in the numbering (frame 7 after frame 5) is not bridged: the two make no pair.
+    part: "all", or "train" or "held-out" (see `part_of`).
     """
     home = _folder(root)
     records = [r for folder in (home, *subfolders(home)) for r in _consecutive(folder, home)]
     if not records:
         raise FileError(f"{home}: expected at least two images in this folder, or in one inside it")
-    return assemble("frames", home, records, strict=True)
+    return assemble("frames", home, part_of(records, part, home), strict=True)
 
 
 def pairs(root: str | os.PathLike[str]) -> Dataset:
@@ -51,10 +54,11 @@ def pairs(root: str | os.PathLike[str]) -> Dataset:
     return assemble("pairs", home, records, strict=True)
 
 
-def videos(root: str | os.PathLike[str]) -> Dataset:
+def videos(root: str | os.PathLike[str], part: str = "all") -> Dataset:
     """Neighbouring frames of every video in a folder, or of the one video given.
 
     The number of frames is the one a video declares; one that declares none is decoded.
+    part: "all", or "train" or "held-out" (see `part_of`).
     """
     path = Path(root)
     found = [path] if path.is_file() else files_in(_folder(root), VIDEO_SUFFIXES)
@@ -73,7 +77,26 @@ def videos(root: str | os.PathLike[str]) -> Dataset:
         for video in found
         for index in range(_length(video) - 1)
     ]
-    return assemble("videos", path, records, strict=True)
+    return assemble("videos", path, part_of(records, part, path), strict=True)
+
+
+def part_of(records: Sequence[Record], part: str, home: Path) -> list[Record]:
+    """All pairs, or those for training, or those held out: the last fifth of every scene.
+
+    The pair between the two parts belongs to neither, so that they share no frame. A scene of one
+    or two pairs is trained on whole.
+    """
+    if part not in PARTS:
+        raise ArgumentError(f"part is {part!r}, wanted one of {', '.join(PARTS)}")
+    chosen = []
+    for _, scene in groupby(records, key=lambda record: record.scene):
+        own = list(scene)
+        held = -(-len(own) // 5) if len(own) > 2 else 0
+        ends = {"all": own, "train": own[: len(own) - held - 1] if held else own}
+        chosen += ends.get(part, own[len(own) - held :])
+    if not chosen:
+        raise FileError(f"{home}: no pair is held out; wanted a scene of at least four frames")
+    return chosen
 
 
 def has_frames(folder: Path) -> bool:

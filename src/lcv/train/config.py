@@ -119,12 +119,13 @@ class SplitConfig:
     """Part of a dataset to validate on: whatever the dataset's own options can choose."""
 
     dataset: str
-    """A key of `lcv.train.files.DATASETS` that has truth: chairs, sintel, kitti, …"""
+    """A key of `lcv.train.files.DATASETS` that has truth: chairs, sintel, kitti, …; without
+    supervision also frames and videos, which are judged by the census loss."""
     root: str | None = None
     """The dataset's folder or list file, relative to `data.root`; found there by its usual name if
     None."""
     options: dict[str, Any] = field(default_factory=dict)
-    """What else the dataset takes: split, passes, scenes, year."""
+    """What else the dataset takes: split, passes, scenes, year; part (train, held-out)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Metrics of a model in training, on held-out procedural pairs or on any dataset with truth."""
+"""Metrics of a model in training: on held-out procedural pairs, on any dataset with truth, and,
+for what learns without truth, on frames that have none.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.metrics import flow_sums, metrics_of
 from lcv.evaluate.run import Readable
 from lcv.evaluate.sources import records_in
+from lcv.losses.census import census_loss
 from lcv.train.config import SplitConfig, TrainConfig
 from lcv.train.distributed import Processes
 from lcv.train.files import list_records
@@ -26,6 +29,7 @@ HELD_OUT_SEED = 2**31  # far from any seed of training
 PAIRS = 48
 AT_ONCE = 8
 SAMPLES = 4
+UNJUDGED = 16  # pairs without truth
 PROCEDURAL = "procedural"
 
 Pair = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -88,16 +92,23 @@ class Validation:
 
     def __init__(self, config: TrainConfig, processes: Processes) -> None:
         self.config, self.processes = config, processes
-        self.records = {
-            name: records_with_truth(name, where, config)
-            for name, where in config.validation.items()
-            if where != PROCEDURAL and config.validate_every
-        }
+        self.records: dict[str, Sequence[Readable]] = {}
+        self.without_truth: dict[str, Sequence[Readable]] = {}
+        for name, where in config.validation.items() if config.validate_every else ():
+            if where == PROCEDURAL:
+                continue
+            records = records_of(name, where, config)
+            if isinstance(where, SplitConfig) and all(r.flow is None for r in records):
+                step = -(-len(records) // UNJUDGED)
+                self.without_truth[name] = records[::step]
+            else:
+                self.records[name] = records
 
     @torch.no_grad()
     def __call__(self, model: nn.Module, show: Show | None = None) -> dict[str, float]:
         """Named metrics, each under the name of its dataset: "procedural/epe", …; and
-        "procedural/zero_flow_epe", the EPE of no motion at all, to compare with.
+        "procedural/zero_flow_epe", the EPE of no motion at all, to compare with. Without truth,
+        "film/census" and "film/zero_flow_census".
 
         Every process measures its share, and each is given the numbers of the whole. show: is
         given the first pairs of each dataset. Every module is left in the mode it was in.
@@ -107,7 +118,10 @@ class Validation:
         try:
             results: dict[str, float] = {}
             for name in self.config.validation:
-                results |= self._measure(model, name, show)
+                if name in self.without_truth:
+                    results |= self._compare_frames(model, name)
+                else:
+                    results |= self._measure(model, name, show)
             return results
         finally:
             for module, training in modes.items():
@@ -134,6 +148,42 @@ class Validation:
             found["zero_flow_epe"] = metrics_of(zero)["epe"]
         return {f"{name}/{key}": value for key, value in found.items()}
 
+    def _compare_frames(self, model: nn.Module, name: str) -> dict[str, float]:
+        """The census loss of the flow and of zero flow, mean over pairs; every pixel counts.
+
+        Occlusions are not left out, since a network that calls everything occluded would win.
+        """
+        dtype = next(model.parameters()).dtype
+        sums = torch.zeros(3, dtype=torch.float64, device=self.processes.device)
+        own = self.without_truth[name][self.processes.rank :: self.processes.world]
+        for record in own:
+            images = self._middles(record, dtype)
+            output = model(*images)
+            if output.backward is None:
+                raise ArgumentError(
+                    f"validation.{name}: its pairs have no truth, and the network gives no backward "
+                    f"flow to compare frames by; wanted a dataset with truth, or model.name ddflow"
+                )
+            flows = output.flow, output.backward.flow
+            sums[0] += census_loss(*images, *flows)
+            sums[1] += census_loss(*images, *map(torch.zeros_like, flows))
+            sums[2] += 1
+        census, zero, count = self.processes.sum(sums).tolist()
+        return {f"{name}/census": census / count, f"{name}/zero_flow_census": zero / count}
+
+    def _middles(self, record: Readable, dtype: torch.dtype) -> list[Tensor]:
+        """Both frames of a pair, (1, 3, h, w): what `data.size` leaves of their middle."""
+        sample = record.read()
+        height, width = self.config.data.size
+        found = []
+        for image in (sample.image1, sample.image2):
+            top = max(image.shape[0] - height, 0) // 2
+            left = max(image.shape[1] - width, 0) // 2
+            middle = np.array(image[top : top + height, left : left + width])
+            tensor = torch.from_numpy(middle).movedim(2, 0)[None]
+            found.append(tensor.to(self.processes.device, dtype))
+        return found
+
     def _share(self, name: str) -> Iterator[Pair]:
         rank, world, device = self.processes.rank, self.processes.world, self.processes.device
         if name not in self.records:
@@ -141,21 +191,23 @@ class Validation:
         return read_pairs(self.records[name][rank::world], device)
 
 
-def records_with_truth(
-    name: str, where: str | SplitConfig, config: TrainConfig
-) -> Sequence[Readable]:
-    """The records of one of the datasets that `validation` names."""
+def records_of(name: str, where: str | SplitConfig, config: TrainConfig) -> Sequence[Any]:
+    """The records of one of the datasets that `validation` names: those with truth, if any has it.
+
+    Where none has, all of them, for a run that learns without truth.
+    """
     if isinstance(where, SplitConfig):
         try:
             dataset = list_records(where, config.data, f"validation.{name}")
-        except FileError as error:
-            raise FileError(f"validation.{name}: {error}") from error
+        except (ArgumentError, FileError) as error:
+            text = str(error).removeprefix(f"validation.{name}: ")
+            raise type(error)(f"validation.{name}: {text}") from error
         records = [record for record in dataset if record.flow is not None]
-        if not records:
+        if not records and config.loss.name != "unsupervised":
             raise ArgumentError(
                 f"validation.{name}: no pair of {dataset.name} has truth; choose another split"
             )
-        return records
+        return records or list(dataset)
     if not Path(where).exists():
         raise ArgumentError(
             f"validation.{name}: there is no {where}; wanted a dataset, or the word {PROCEDURAL}"
