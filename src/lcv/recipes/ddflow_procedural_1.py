@@ -1,8 +1,8 @@
 """Minutes on a GPU, without truth or files: DDFlow's stage 1a on procedural pairs, W = I.
 
 Command    lcv train ddflow_procedural_1
-Hardware   one GPU; a few minutes on a large one.
-Result     not yet run.
+Hardware   one GPU; one minute on an H200 with `--graph true`.
+Result     EPE on held-out pairs 36 % of zero flow's (1.73 of 4.85 px) after 2,800 steps.
 
 The pairs' truth is known and never trained on: the EPE of log and validation is judged by it. A
 higher rate than the authors', for want of their 100,000 steps; and a bound on the gradient.

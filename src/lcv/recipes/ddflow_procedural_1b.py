@@ -2,8 +2,8 @@
 
 Command    lcv train ddflow_procedural_1b
            Begins with the weights of ddflow_procedural_1.
-Hardware   one GPU; a few minutes on a large one.
-Result     not yet run.
+Hardware   one GPU; half a minute on an H200 with `--graph true`.
+Result     EPE on held-out pairs 26 % of zero flow's (1.28 of 4.85 px) after 900 steps.
 
 The authors' rate: at three times that, masks can grow until no pixel is left to count, and the loss
 is 0.
@@ -24,5 +24,6 @@ def recipe() -> TrainConfig:
         model=replace(before.model, weights="runs/ddflow_procedural_1/weights.safetensors"),
         optim=replace(before.optim, lr=1e-4),
         loss=replace(before.loss, stage="census"),
+        steps=900,
         folder="runs/ddflow_procedural_1b",
     )

@@ -4,8 +4,9 @@ Command    lcv train ddflow_procedural_2
            Teacher and student begin with the weights of ddflow_procedural_1b.
            `--model.inner_product euclidean` is the same without LCV, to compare with; it wants
            stage 1 run with it too.
-Hardware   one GPU; a few minutes on a large one.
-Result     not yet run.
+Hardware   one GPU; half a minute on an H200 with `--graph true`.
+Result     on pairs of a smaller motion (4.04 px), 26 % of zero flow's EPE after 950 steps; on these
+           not yet run to its end.
 """
 
 from __future__ import annotations
