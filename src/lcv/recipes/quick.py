@@ -2,7 +2,7 @@
 
 Command    lcv train quick
 Hardware   two CPU cores.
-Result     not yet measured on two quiet cores.
+Result     after 191 to 224 s, 52.0, 55.5 and 54.2 % of the EPE of zero flow (seeds 0, 1, 2).
 
 At the end it says the EPE on 48 held-out scenes of four layers, with textures of their own, and its
 share of the EPE of zero flow; curve.png has both over the steps, and the goal of 60 %.

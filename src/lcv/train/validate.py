@@ -157,32 +157,32 @@ class Validation:
         sums = torch.zeros(3, dtype=torch.float64, device=self.processes.device)
         own = self.without_truth[name][self.processes.rank :: self.processes.world]
         for record in own:
-            images = self._middles(record, dtype)
-            output = model(*images)
+            image1, image2 = self._middles(record, dtype)
+            output = model(image1, image2)
             if output.backward is None:
                 raise ArgumentError(
                     f"validation.{name}: its pairs have no truth, and the network gives no backward "
                     f"flow to compare frames by; wanted a dataset with truth, or model.name ddflow"
                 )
-            flows = output.flow, output.backward.flow
-            sums[0] += census_loss(*images, *flows)
-            sums[1] += census_loss(*images, *map(torch.zeros_like, flows))
+            nothing = torch.zeros_like(output.flow)
+            sums[0] += census_loss(image1, image2, output.flow, output.backward.flow)
+            sums[1] += census_loss(image1, image2, nothing, nothing)
             sums[2] += 1
         census, zero, count = self.processes.sum(sums).tolist()
         return {f"{name}/census": census / count, f"{name}/zero_flow_census": zero / count}
 
-    def _middles(self, record: Readable, dtype: torch.dtype) -> list[Tensor]:
+    def _middles(self, record: Readable, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Both frames of a pair, (1, 3, h, w): what `data.size` leaves of their middle."""
-        sample = record.read()
         height, width = self.config.data.size
-        found = []
-        for image in (sample.image1, sample.image2):
+
+        def middle(image: np.ndarray) -> Tensor:
             top = max(image.shape[0] - height, 0) // 2
             left = max(image.shape[1] - width, 0) // 2
-            middle = np.array(image[top : top + height, left : left + width])
-            tensor = torch.from_numpy(middle).movedim(2, 0)[None]
-            found.append(tensor.to(self.processes.device, dtype))
-        return found
+            cut = np.array(image[top : top + height, left : left + width])
+            return torch.from_numpy(cut).movedim(2, 0)[None].to(self.processes.device, dtype)
+
+        sample = record.read()
+        return middle(sample.image1), middle(sample.image2)
 
     def _share(self, name: str) -> Iterator[Pair]:
         rank, world, device = self.processes.rank, self.processes.world, self.processes.device
