@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.formats.samples import save_clip, some_rgb
 from lcv.data.formats.flow import write_flow
 from lcv.data.formats.image import write_image
 from lcv.data.formats.mask import write_mask
@@ -100,14 +101,17 @@ def test_without_truth_there_is_none(tmp_path):
         record.read_backward()
 
 
-def test_a_frame_of_a_video_is_the_one_of_its_number(tmp_path, monkeypatch):
-    from lcv.data.formats import video
-
-    shots = [np.full((2, 2, 3), 10 * t, np.uint8) for t in range(3)]
-    monkeypatch.setattr(video, "read_video", lambda path: iter(shots))
-    assert read_frame(FrameRef(Path("v.mp4"), 2))[0, 0, 0] == 20
-    with pytest.raises(FileError, match=r"v\.mp4: has no frame 3; it ends earlier"):
-        read_frame(FrameRef(Path("v.mp4"), 3))
+def test_a_frame_of_a_video_is_the_one_of_its_number(tmp_path):
+    film = tmp_path / "v.mkv"
+    shots = [some_rgb(16, 16, seed) for seed in range(3)]
+    save_clip(film, shots)
+    assert np.array_equal(read_frame(FrameRef(film, 2)), shots[2])
+    for other in (2, 0):  # beside each other, and not
+        sample = Record("x", FrameRef(film, 1), FrameRef(film, other)).read()
+        assert np.array_equal(sample.image1, shots[1])
+        assert np.array_equal(sample.image2, shots[other])
+    with pytest.raises(FileError, match=r"v\.mkv: has no frame 3; it ends earlier"):
+        read_frame(FrameRef(film, 3))
     assert str(FrameRef(Path("v.mp4"), 2)) == "v.mp4#2"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +70,7 @@ class Record:
 
     def read(self, maps: bool = True) -> Sample:
         """Read the frames, the truth and, unless told otherwise, the maps that go with it."""
-        image1, image2 = read_frame(self.image1), read_frame(self.image2)
+        image1, image2 = _read_frames(self.image1, self.image2)
         size = image1.shape[:2]
         _same_size(self.image2, image2.shape[:2], self.image1, size)
         flow = valid = occluded = invalid = objects = None
@@ -121,14 +120,22 @@ class Sample:
 
 
 def read_frame(frame: Frame) -> np.ndarray:
-    """A frame as (H, W, 3) uint8 RGB. One of a video is reached by decoding all before it."""
+    """A frame as (H, W, 3) uint8 RGB."""
     if isinstance(frame, Path):
         return read_image(frame)
-    from lcv.data.formats.video import read_video
+    from lcv.data.formats.video_seek import frames_at
 
-    for image in islice(read_video(frame.video), frame.index, None):
-        return np.asarray(image)
-    raise FileError(f"{frame.video}: has no frame {frame.index}; it ends earlier")
+    return frames_at(frame.video, frame.index)[0]
+
+
+def _read_frames(first: Frame, second: Frame) -> tuple[np.ndarray, np.ndarray]:
+    """Both frames of a pair; neighbours in a film are reached together."""
+    if isinstance(first, FrameRef) and second == FrameRef(first.video, first.index + 1):
+        from lcv.data.formats.video_seek import frames_at
+
+        image1, image2 = frames_at(first.video, first.index, 2)
+        return image1, image2
+    return read_frame(first), read_frame(second)
 
 
 def read_truth(

@@ -4,8 +4,8 @@ Command    lcv train ddflow_films --data.root FOLDER
            FOLDER holds films, or is one. Then the census stage from its weights:
            lcv train ddflow_films --data.root FOLDER --loss.stage census --optim.lr 1e-4 \\
                --model.weights runs/ddflow_films/weights.safetensors --folder runs/ddflow_films_b
-Hardware   one GPU, or with patience a CPU. A film is decoded from its beginning for every pair:
-           of long ones write the frames out first, and name them
+Hardware   one GPU, or with patience a CPU. Every pair is decoded from the key frame before it; where
+           those are few, write the frames out first, and name them
            --data.parts '[{"dataset": "frames", "augmentation": "ddflow", "options": {"part": "train"}}]'
            --validation.films '{"dataset": "frames", "options": {"part": "held-out"}}'
 Result     not yet measured.

@@ -5,8 +5,8 @@ Command    lcv train ddflow_stage1a --data.root DATASETS
            of one's own frames, or of films:
            --data.parts '[{"dataset": "frames", "root": "FOLDER", "augmentation": "ddflow"}]'
            --data.parts '[{"dataset": "videos", "root": "FOLDER", "augmentation": "ddflow"}]'
-           A smaller --data.size crops frames that are not 320 high and 896 wide. A film is decoded
-           from its beginning for every pair; frames written out beforehand are read far faster.
+           A smaller --data.size crops frames that are not 320 high and 896 wide. Every pair of
+           a film is decoded from the key frame before it; frames written out are read faster.
 Hardware   one GPU; memory not yet measured.
 Result     not yet run.
 

@@ -61,7 +61,7 @@ def timed_frames(
 ) -> Iterator[tuple[float | None, np.ndarray]]:
     """(seconds since the start of the film, frame) for every frame; see `read_video`."""
     path = Path(path)
-    with _opened(path, max_pixels) as (container, stream):
+    with opened(path, max_pixels) as (container, stream):
         size = None
         for number, frame in enumerate(decoded(path, container, stream)):
             check_pixels(path, frame.width, frame.height, max_pixels)
@@ -79,7 +79,7 @@ def timed_frames(
 def video_info(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> VideoInfo:
     """Size, number of frames, rate and length of a film; decodes its first frame only."""
     path = Path(path)
-    with _opened(path, max_pixels) as (container, stream):
+    with opened(path, max_pixels) as (container, stream):
         first = next(decoded(path, container, stream), None)
         if first is None:
             raise FileError(f"{path}: has a video stream but not one frame; the file is damaged")
@@ -104,7 +104,8 @@ def video_info(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> 
 
 
 @contextmanager
-def _opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, Any]]:
+def opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, Any]]:
+    """The container and the video stream of a film, with its limits set."""
     size = file_size(path, "a video file")
     check_extent(path, size)
     try:
