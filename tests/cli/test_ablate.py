@@ -121,6 +121,10 @@ def test_words_change_the_base_or_the_recipe():
             ["-o", "OUT", "--weights", "random", "--split", "odd"],
             "--split is 'odd', wanted hash or",
         ),
+        (
+            ["-o", "OUT", "--weights", "random", "--jobs", "2", "--together"],
+            "--jobs is 2, and columns side by side share one process",
+        ),
         (["--show", "gone"], "gone: holds no ablation"),
     ],
 )

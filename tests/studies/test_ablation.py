@@ -7,6 +7,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -190,6 +191,76 @@ def test_a_cell_that_fails_does_not_stop_the_others(seven, tmp_path, monkeypatch
     monkeypatch.setattr(ablation_cell, "run_training", real)
     assert not run(other, "cpu", say=lambda _: None).failed
     assert "failed" not in markdown(other)
+
+
+class TestTogether:
+    """All columns of a seed side by side in one process."""
+
+    @pytest.fixture
+    def other(self, seven, tmp_path):
+        """The study with three of its columns and one of its seeds, not begun."""
+        columns = choose("raft-small", ["original", "rotation", "lcv"])
+        return replace(seven[0], folder=tmp_path / "out", columns=columns, seeds=(0,))
+
+    @staticmethod
+    def assert_same(study, other):
+        for cell in other.cells():
+            for checkpoint in ("best", "last"):
+                assert study.result(cell)[checkpoint] == other.result(cell)[checkpoint]
+
+    def test_gives_the_numbers_that_cells_one_by_one_give(self, seven, other):
+        said = []
+        outcome = run(other, "cpu", say=said.append, together=True)
+        assert not outcome.interrupted
+        assert len(outcome.done) == 4
+        assert any("step 2 of 2" in line and "of 3 columns" in line for line in said)
+        self.assert_same(seven[0], other)
+        assert (other.folder / "plot.svg").exists()
+        files = {path.name for path in other.folder_of(other.cell("lcv", 0)).iterdir()}
+        assert "checkpoints" not in files
+        assert "cell.lock" not in files
+
+    def test_stops_in_time_says_what_is_missing_and_goes_on_to_the_bit(
+        self, seven, other, monkeypatch
+    ):
+        clock = iter([0.0] * 4 + [1e9] * 1000)
+        monkeypatch.setattr(ablation, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+        outcome = run(other, "cpu", minutes=1, say=lambda _: None, together=True)
+        assert outcome.interrupted
+        assert [cell.column.name for cell in outcome.done] == ["original"]
+        kept = Folder(other.folder_of(other.cell("lcv", 0)))
+        assert read(kept.path("last"))["step"] == 1
+        assert not kept.path("previous").exists()
+        missing = (
+            "1 of 4 cells are done; missing: continued, seed 0; rotation, seed 0; lcv, seed 0."
+        )
+        assert missing in markdown(other)
+        assert (other.folder / "table.md").exists()
+        monkeypatch.undo()
+        monkeypatch.setattr("lcv.train.validate.PAIRS", 2)
+        assert not run(other, "cpu", say=lambda _: None, together=True).interrupted
+        self.assert_same(seven[0], other)
+
+    def test_a_cell_that_fails_is_noted_and_the_others_are_measured(
+        self, seven, other, monkeypatch
+    ):
+        forward = Step._forward
+
+        def diverging(self, batch):
+            loss, epe = forward(self, batch)
+            wrong = self.config.model.inner_product == "euclidean"
+            return (loss * float("inf") if wrong else loss), epe
+
+        monkeypatch.setattr(Step, "_forward", diverging)
+        outcome = run(other, "cpu", say=lambda _: None, together=True)
+        assert [str(cell) for cell in outcome.failed] == ["continued, seed 0"]
+        assert "not finite" in other.failure(other.cell("continued", 0))
+        done = replace(other, columns=(BY_NAME["rotation"], BY_NAME["lcv"]))
+        self.assert_same(seven[0], done)
+
+    def test_jobs_are_processes_and_so_no_company(self, other):
+        with pytest.raises(ArgumentError, match="jobs is 2, and cells that run together share"):
+            run(other, jobs=2, together=True)
 
 
 STUB = """

@@ -25,6 +25,11 @@ def run(arguments: list[str]) -> int:
         return _show(options)
     if options.output is None:
         raise ArgumentError("-o is missing, wanted the study's folder; or --show FOLDER")
+    if options.together and options.jobs > 1:
+        raise ArgumentError(
+            f"--jobs is {options.jobs}, and columns side by side share one process; wanted --jobs "
+            f"or --together, not both"
+        )
 
     from lcv.studies import ablation_show
     from lcv.studies.ablation import run as run_study
@@ -42,7 +47,15 @@ def run(arguments: list[str]) -> int:
         options.split,
         not options.no_weights,
     )
-    outcome = run_study(study, options.device, options.jobs, options.minutes, _say, (_watch,))
+    outcome = run_study(
+        study,
+        options.device,
+        options.jobs,
+        options.minutes,
+        _say,
+        (_watch,),
+        options.together,
+    )
     written = ablation_show.write(study)
     ablation_show.print_tables(study)
     print(f"{options.output}: {', '.join(written)}")
@@ -101,6 +114,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="which scenes of files are held out (hash)",
     )
     add("--jobs", type=whole, default=1, help="cells at once, each in a process (1)")
+    add("--together", action="store_true", help="all columns of a seed side by side in one process")
     add("--minutes", type=positive, help="stop and save after these")
     add("--no-weights", action="store_true", help="keep no weights of finished cells")
     add("--device", type=device_name, help="cuda or cpu; the GPU where there is one")

@@ -20,7 +20,10 @@ from typing import Any
 
 from lcv.errors import ArgumentError, LcvError
 from lcv.studies.ablation_cell import INTERRUPTED, note_failure, run_cell
+from lcv.studies.ablation_show import write
 from lcv.studies.ablation_study import Cell, Study
+from lcv.studies.ablation_together import run_seeds
+from lcv.train.interrupts import interrupts
 from lcv.train.log import Listener
 
 Say = Callable[[str], None]
@@ -44,22 +47,29 @@ def run(
     minutes: float | None = None,
     say: Say = print,
     listeners: tuple[Listener, ...] = (),
+    together: bool = False,
 ) -> Outcome:
     """Take every unfinished cell as far as it goes.
 
-    jobs:    how many cells run at once, each a process of its own where this is more than 1; a
-             small network on a large GPU waits for launches, and several of them fill it
-    minutes: after these, running cells are stopped and saved; none is begun that would not end
-             in time, judged by the slowest one so far
+    jobs:     how many cells run at once, each a process of its own where this is more than 1
+    minutes:  after these, running cells are stopped and saved; none is begun that would not end
+              in time, judged by the slowest one so far
+    together: all columns of a seed at once in this process, on the same batches, each made once;
+              tables and plot are written after every seed. What a small network leaves idle of a
+              large GPU others fill.
     A cell that fails (its loss diverges) is noted, and the others go on.
     """
     if jobs < 1:
         raise ArgumentError(f"jobs is {jobs}, wanted at least 1")
     if minutes is not None and minutes <= 0:
         raise ArgumentError(f"minutes is {minutes}, wanted more than 0")
+    if together and jobs > 1:
+        raise ArgumentError(f"jobs is {jobs}, and cells that run together share one process")
     todo = [cell for cell in study.cells() if study.result(cell) is None]
     total = len(list(study.cells()))
     say(f"{total - len(todo)} of {total} cells are done")
+    if together:
+        return _seed_by_seed(study, todo, device, minutes, say)
     if jobs == 1 and minutes is None:
         return _one_by_one(study, todo, device, say, listeners)
     return _Crew(study, todo, device, jobs, minutes, say).work()
@@ -85,6 +95,32 @@ def _one_by_one(
         say(line(study, cell, time.perf_counter() - began))
         outcome.done.append(cell)
         outcome.left.remove(cell)
+    return outcome
+
+
+def _seed_by_seed(
+    study: Study, todo: list[Cell], device: str | None, minutes: float | None, say: Say
+) -> Outcome:
+    outcome = Outcome(left=list(todo))
+    end = None if minutes is None else time.perf_counter() + 60 * minutes
+
+    def tell(cell: Cell, seconds: float, error: LcvError | None) -> None:
+        outcome.left.remove(cell)
+        if error is None:
+            say(line(study, cell, seconds))
+            outcome.done.append(cell)
+        else:
+            say(f"{cell}: failed: {error}")
+            outcome.failed.append(cell)
+
+    with interrupts() as arrived:
+
+        def stop() -> bool:
+            return bool(arrived) or (end is not None and time.perf_counter() > end)
+
+        for _ in run_seeds(study, todo, device, say, tell, stop):
+            write(study)  # so that they are there, whatever becomes of the next
+        outcome.interrupted = bool(arrived) or bool(outcome.left)
     return outcome
 
 

@@ -55,5 +55,5 @@ def paced(base: TrainConfig, every: int | None = None) -> TrainConfig:
         base,
         validate_every=every,
         save_every=max(1, min(base.steps, 500)),
-        log_every=max(1, min(50, base.steps // 2)),
+        log_every=max(1, min(100, base.steps // 2)),
     )

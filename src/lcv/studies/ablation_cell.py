@@ -30,7 +30,9 @@ from lcv.studies.ablation_measure import measure
 from lcv.studies.ablation_study import Cell, Study, read_study
 from lcv.studies.columns import config_for
 from lcv.train.checkpoint import Folder, read
+from lcv.train.config import TrainConfig
 from lcv.train.distributed import join
+from lcv.train.kept import Kept
 from lcv.train.log import Listener
 from lcv.train.loop import make_model
 from lcv.train.loop import run as run_training
@@ -58,24 +60,43 @@ def run_cell(
                 lighten(folder)
                 return False
         else:
-            torch.manual_seed(config.seed)  # as a run does, should there be no weights
-            model, _ = make_model(config)
-        where = join(device).device
-        model.to(where)
-        checkpoints = {"last": (config.steps if cell.column.trained else 0, model.state_dict())}
-        best = Folder(folder).path("best")
-        if best.exists():
-            content = read(best)
-            checkpoints = {"best": (content["step"], content["model"]), **checkpoints}
-        result = _measured(study, cell, model, checkpoints, where)
-        result["seconds"] = round(time.perf_counter() - began, 1)
-        result["provenance"] = provenance(study.weights(), device=where)
-        _keep(study, cell, model, result)
-        with whole_file(folder / "result.json", overwrite=True) as temporary:
-            temporary.write_text(json.dumps(result) + "\n", encoding="utf-8")
-        (folder / "failure.txt").unlink(missing_ok=True)
-        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+            model = untrained(config)
+        conclude(study, cell, model, join(device).device, began)
     return True
+
+
+def untrained(config: TrainConfig) -> nn.Module:
+    """The network that a run begins with."""
+    torch.manual_seed(config.seed)  # as a run does, should there be no weights
+    return make_model(config)[0]
+
+
+def conclude(
+    study: Study,
+    cell: Cell,
+    model: nn.Module,
+    device: torch.device,
+    began: float,
+    kept: Kept | None = None,
+) -> None:
+    """Measure a cell at its best and last checkpoint, write its result, and remove what it needs
+    no longer. began: when it did, by the clock; kept: see `measure`."""
+    folder = study.folder_of(cell)
+    model.to(device)
+    last = study.base.steps if cell.column.trained else 0
+    checkpoints = {"last": (last, model.state_dict())}
+    best = Folder(folder).path("best")
+    if best.exists():
+        content = read(best)
+        checkpoints = {"best": (content["step"], content["model"]), **checkpoints}
+    result = _measured(study, cell, model, checkpoints, device, kept)
+    result["seconds"] = round(time.perf_counter() - began, 1)
+    result["provenance"] = provenance(study.weights(), device=device)
+    _keep(study, cell, model, result)
+    with whole_file(folder / "result.json", overwrite=True) as temporary:
+        temporary.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    (folder / "failure.txt").unlink(missing_ok=True)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
 def _steps_done(folder: Path) -> int:
@@ -89,6 +110,7 @@ def _measured(
     model: nn.Module,
     checkpoints: dict[str, tuple[int, dict[str, Any]]],
     device: torch.device,
+    kept: Kept | None = None,
 ) -> dict[str, Any]:
     """The numbers at each checkpoint, and last of all the best one's weights in the model."""
     result: dict[str, Any] = {
@@ -102,7 +124,7 @@ def _measured(
         if step not in measured:
             state = {key: value.clone() for key, value in state.items()}
             model.load_state_dict(state)
-            tests = measure(model, study.base, study.tests, study.pairs, device)
+            tests = measure(model, study.base, study.tests, study.pairs, device, kept)
             measured[step] = {"step": step, "tests": tests, "W": w_numbers(model)}
         result[name] = measured[step]
     result.setdefault("best", result["last"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,28 +15,35 @@ from lcv.evaluate.run import Readable
 from lcv.evaluate.sources import records_in
 from lcv.studies.ablation_split import HELD_OUT, held_out_records, procedural_test_pairs
 from lcv.train.config import TrainConfig
-from lcv.train.validate import PROCEDURAL, Pair, read_pairs
+from lcv.train.kept import Kept, Pair
+from lcv.train.validate import PROCEDURAL, read_pairs
 
 PER_PAIR = ("epe", "fl")
 
 
 def measure(
-    model: nn.Module, config: TrainConfig, tests: dict[str, str], count: int, device: torch.device
+    model: nn.Module,
+    config: TrainConfig,
+    tests: dict[str, str],
+    count: int,
+    device: torch.device,
+    kept: Kept | None = None,
 ) -> dict[str, Any]:
     """By test: `metrics` over all its pairs, and `pairs`: name, scene, EPE and Fl of each.
 
     tests: by name, "procedural" (`count` pairs) or a dataset's folder or list. The network runs in
     float32 or better, without TF32, in evaluation mode, with the iterations of validation and its
-    own padding.
+    own padding. kept: pairs that were made or read for another network already.
     """
+    kept = kept or Kept(most=0)
     results = {}
     iters = config.validate_iters
     options = {} if iters is None else {"iters": iters}
     for name, where in tests.items():
-        pairs: Iterable[Pair]
+        make: Callable[[], Iterable[Pair]]
         if where == PROCEDURAL:
             names = scenes = [str(index) for index in range(count)]
-            pairs = procedural_test_pairs(config, count, device)
+            make = partial(procedural_test_pairs, config, count, device)
         else:
             records: Sequence[Readable] = (
                 held_out_records(config.data, where)
@@ -44,8 +52,8 @@ def measure(
             )
             names = [f"{record.dataset}/{record.name}" for record in records]
             scenes = [record.scene or record.name for record in records]
-            pairs = read_pairs(records, device)
-        sums = sums_by_pair(model, pairs, **options)
+            make = partial(read_pairs, records, device)
+        sums = sums_by_pair(model, kept.pairs(f"test {name}", make), **options)
         alone = [metrics_of(each) for each in sums]
         values = {key: [pair.get(key) for pair in alone] for key in PER_PAIR}
         results[name] = {

@@ -88,11 +88,13 @@ def heading(study: Study) -> str:
         else f"{' + '.join(part.dataset for part in data.parts)}, whole scenes held out"
     )
     height, width = data.size
-    done = sum(study.result(cell) is not None for cell in study.cells())
+    cells = list(study.cells())
+    missing = [str(cell) for cell in cells if study.result(cell) is None]
     return (
         f"{study.model}, {base.steps} steps of {base.batch} at {height}×{width}, "
         f"{base.precision}, peak rate {base.optim.lr:g}; {source}; seeds "
-        f"{', '.join(map(str, study.seeds))}. {done} of {len(list(study.cells()))} cells are done."
+        f"{', '.join(map(str, study.seeds))}. {len(cells) - len(missing)} of {len(cells)} cells are done"
+        + (f"; missing: {'; '.join(missing)}." if missing else ".")
     )
 
 

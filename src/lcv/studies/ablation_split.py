@@ -25,7 +25,8 @@ from lcv.evaluate.sources import records_in
 from lcv.files import whole_file
 from lcv.train.config import DataConfig, TrainConfig
 from lcv.train.files import list_records, name_of
-from lcv.train.validate import AT_ONCE, Pair
+from lcv.train.kept import Pair
+from lcv.train.validate import AT_ONCE
 
 TEST_SEED = 3 * 2**30  # training's seeds are small numbers, validation's is 2³¹
 RULES = ("hash", "every-fifth")

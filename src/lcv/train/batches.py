@@ -49,6 +49,11 @@ class TrainBatch:
         for f in fields(self):
             getattr(self, f.name).copy_(getattr(other, f.name), non_blocking=True)
 
+    def hold_for(self, stream: torch.cuda.Stream) -> None:
+        """Let the memory not be given to another until what this stream has to do so far is done."""
+        for f in fields(self):
+            getattr(self, f.name).record_stream(stream)
+
 
 class Source(Protocol):
     """Batches of a run, from any step on."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -23,6 +20,8 @@ from lcv.train.batches import Source, TrainBatch, make_source
 from lcv.train.checkpoint import Folder, Position, read
 from lcv.train.config import TrainConfig
 from lcv.train.distributed import Processes, join, leave
+from lcv.train.interrupts import interrupts
+from lcv.train.kept import Kept
 from lcv.train.log import Listener, Log
 from lcv.train.optim import Optimisers, rate_at
 from lcv.train.step import DTYPES, NEVER, Step
@@ -47,9 +46,9 @@ def run(
     until:  leave, with a checkpoint, after this step though more are configured
     """
     processes = join(device)
-    training: _Run | None = None
+    training: Run | None = None
     try:
-        training = _Run(config, processes, resume, listeners)
+        training = Run(config, processes, resume, listeners)
         return training.go(until)
     finally:
         if training is not None:
@@ -57,20 +56,27 @@ def run(
         leave()
 
 
-class _Run:
+class Run:
+    """A run that can go to its end by itself (`go`), or step by step as somebody else says.
+
+    source, kept: batches and validation pairs to share with runs of the same data
+    """
+
     def __init__(
         self,
         config: TrainConfig,
         processes: Processes,
         resume: str | None,
-        listeners: tuple[Listener, ...],
+        listeners: tuple[Listener, ...] = (),
+        source: Source | None = None,
+        kept: Kept | None = None,
     ) -> None:
         self.config, self.processes = config, processes
         self.folder = Folder(config.folder)
         found = self._checkpoint_to_resume(resume)
         dtype = DTYPES[config.precision]
-        self.validation = Validation(config, processes)
-        self.source: Source = make_source(config, processes, dtype)
+        self.validation = Validation(config, processes, kept)
+        self.source = make_source(config, processes, dtype) if source is None else source
         torch.manual_seed(config.seed)
         self.model, notes = make_model(config)
         self.model.to(device=processes.device, dtype=dtype).train()
@@ -87,6 +93,7 @@ class _Run:
             self.log = Log(path, self.position.step, listeners)
             for note in notes if found is None else []:
                 self.log.write("note", 0, text=note)
+        self._since, self._began = self.position.step, time.perf_counter()
         processes.wait()
 
     def _checkpoint_to_resume(self, resume: str | None) -> dict[str, Any] | None:
@@ -110,52 +117,72 @@ class _Run:
     def go(self, until: int | None = None) -> nn.Module:
         last = min(until or self.config.steps, self.config.steps)
         with interrupts() as interrupted:
-            self._step_until(last, interrupted)
-            self._check_finite()
-            every = self.config.validate_every
-            if self.position.step == self.config.steps and every and self.config.steps % every:
-                self._validate()
-            self._save()
-            if self.position.step == self.config.steps and self.processes.is_first:
-                self._write_weights()
-            # Leave together: a group is torn down in good order while all of its processes live.
-            self.processes.wait()
+            batches = self.source.batches(self.position.step)
+            self.begin()
+            while self.position.step < last and not self.processes.any(bool(interrupted)):
+                self.take(self._next(batches))
+                self.attend(last)
+            self.finish()
         return self.model
 
-    def _step_until(self, last: int, interrupted: list[int]) -> None:
-        batches = self.source.batches(self.position.step)
-        since, began = self.position.step, time.perf_counter()
-        while self.position.step < last and not self.processes.any(bool(interrupted)):
-            self.step(self._next(batches), self.position.step)
-            self.position.step += 1
-            now = self.position.step
-            if now % self.config.log_every == 0 or now == last:
-                self._report(since, began)
-                since, began = now, time.perf_counter()
-            steps_end = time.perf_counter()
-            if self.config.validate_every and now % self.config.validate_every == 0:
-                self._validate()
-            if now % self.config.save_every == 0 and now < last:
-                self._save()
-            began += time.perf_counter() - steps_end  # the speed shown is that of steps
+    def begin(self) -> None:
+        """The clock by which speed is shown starts."""
+        self._since, self._began = self.position.step, time.perf_counter()
+
+    def take(self, batch: TrainBatch) -> None:
+        """One step, without waiting for the device."""
+        self.step(batch, self.position.step)
+        self.position.step += 1
+
+    def is_due(self, last: int) -> bool:
+        """Whether `attend` has anything to do after the step just taken."""
+        now, config = self.position.step, self.config
+        every = [config.log_every, config.save_every, config.validate_every]
+        return now == last or any(each and now % each == 0 for each in every)
+
+    def attend(self, last: int) -> None:
+        """Log, validate and save, if it is time for any of them; `last` is the last step to take."""
+        now = self.position.step
+        if now % self.config.log_every == 0 or now == last:
+            self._report()
+            self.begin()
+        steps_end = time.perf_counter()
+        if self.config.validate_every and now % self.config.validate_every == 0:
+            self._validate()
+        if now % self.config.save_every == 0 and now < last:
+            self.save()
+        self._began += time.perf_counter() - steps_end  # the speed shown is that of steps
+
+    def finish(self) -> None:
+        """After the last step, or when interrupted: save, and after all steps write the weights."""
+        self._check_finite()
+        every = self.config.validate_every
+        done = self.position.step == self.config.steps
+        if done and every and self.config.steps % every:
+            self._validate()
+        self.save()
+        if done and self.processes.is_first:
+            self._write_weights()
+        # Leave together: a group is torn down in good order while all of its processes live.
+        self.processes.wait()
 
     def _next(self, batches: Iterator[TrainBatch]) -> TrainBatch:
         """The next batch; a file that cannot be read ends the run, but not what was learned."""
         try:
             return next(batches)
         except LcvError:
-            self._save()
+            self.save()
             raise
 
-    def _report(self, since: int, began: float) -> None:
-        """Log the steps after `since`, which began at a time of the clock."""
+    def _report(self) -> None:
+        """Log the steps since the last report."""
         self._check_finite()
         values: dict[str, Any] = {**self.step.read()}
         if not self.processes.is_first:
             return
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - self._began
         done = self.position.step
-        values["pairs_per_second"] = (done - since) * self.config.batch / seconds
+        values["pairs_per_second"] = (done - self._since) * self.config.batch / seconds
         values["lr"] = rate_at(self.config.optim, done - 1, self.config.steps)
         if self.processes.device.type == "cuda":
             values["memory_gib"] = torch.cuda.max_memory_allocated() / 2**30
@@ -172,7 +199,7 @@ class _Run:
         score = results.get(self.config.best)
         if score is not None and (self.position.best is None or score < self.position.best):
             self.position.best = score
-            self._save("best")
+            self.save("best")
         self.processes.wait()
 
     def _show(self, name: str, pair: Judged) -> None:
@@ -180,7 +207,7 @@ class _Run:
 
         self.log.picture(name, self.position.step, judged_picture(pair))
 
-    def _save(self, *names: str) -> None:
+    def save(self, *names: str) -> None:
         """Save what is known to be good: waits for the device and for its verdict."""
         self._check_finite()
         if not self.processes.is_first:
@@ -278,28 +305,3 @@ def w_summary(model: nn.Module) -> dict[str, Any]:
         "p_angle": float(summary.angles[-1]),
         "w_spectrum": summary.eigenvalues.tolist(),
     }
-
-
-@contextmanager
-def interrupts() -> Iterator[list[int]]:
-    """A list that fills when SIGTERM or Ctrl-C arrives, so that the run can save and leave.
-
-    A Ctrl-C after that is a KeyboardInterrupt, at once. Not under torchrun: that passes on to its
-    processes the Ctrl-C which the terminal has sent to them already.
-    """
-    arrived: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        if arrived and number == signal.SIGINT and "TORCHELASTIC_RUN_ID" not in os.environ:
-            raise KeyboardInterrupt
-        arrived.append(number)
-
-    old = {}
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(ValueError):  # not the main thread: whoever runs us handles signals
-            old[number] = signal.signal(number, note)
-    try:
-        yield arrived
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)

@@ -135,7 +135,9 @@ class Step:
     def _warm_up_and_capture(self, batch: TrainBatch) -> None:
         """Run the first step on a side stream, as capture wants, then record the step once.
 
-        Recording runs nothing, so no step is taken twice.
+        Recording runs nothing, so no step is taken twice. Both are on one stream that no other
+        graph is recorded on: a library's workspace belongs to a stream (cuBLAS has one for each),
+        so graphs of several networks can be replayed at once without sharing any.
         """
         self._static = batch.clone()
         stream = torch.cuda.Stream()
@@ -144,7 +146,7 @@ class Step:
             self._step(self._static)
         torch.cuda.current_stream().wait_stream(stream)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        with torch.cuda.graph(self._graph, stream=stream):
             self._step(self._static)
 
     def let_go(self) -> None:

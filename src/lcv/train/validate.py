@@ -24,6 +24,7 @@ from lcv.losses.census import census_loss
 from lcv.train.config import SplitConfig, TrainConfig
 from lcv.train.distributed import Processes
 from lcv.train.files import list_records
+from lcv.train.kept import Kept, Pair
 
 HELD_OUT_SEED = 2**31  # far from any seed of training
 PAIRS = 48
@@ -31,9 +32,6 @@ AT_ONCE = 8
 SAMPLES = 4
 UNJUDGED = 16  # pairs without truth
 PROCEDURAL = "procedural"
-
-Pair = tuple[Tensor, Tensor, Tensor, Tensor]
-"""Images (b, 3, h, w) twice, truth (b, 2, h, w), valid (b, 1, h, w) bool."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +86,13 @@ def read_pairs(records: Iterable[Readable], device: torch.device) -> Iterator[Pa
 
 
 class Validation:
-    """What `validation` names, listed when a run begins, so that what is missing is found then."""
+    """What `validation` names, listed when a run begins, so that what is missing is found then.
 
-    def __init__(self, config: TrainConfig, processes: Processes) -> None:
-        self.config, self.processes = config, processes
+    kept: shared by runs that validate on the same pairs, which are then made or read once
+    """
+
+    def __init__(self, config: TrainConfig, processes: Processes, kept: Kept | None = None) -> None:
+        self.config, self.processes, self.kept = config, processes, kept
         self.records: dict[str, Sequence[Readable]] = {}
         self.without_truth: dict[str, Sequence[Readable]] = {}
         for name, where in config.validation.items() if config.validate_every else ():
@@ -185,6 +186,11 @@ class Validation:
         return middle(sample.image1), middle(sample.image2)
 
     def _share(self, name: str) -> Iterator[Pair]:
+        if self.kept is None:
+            return self._fresh_share(name)
+        return self.kept.pairs(f"validation {name}", lambda: self._fresh_share(name))
+
+    def _fresh_share(self, name: str) -> Iterator[Pair]:
         rank, world, device = self.processes.rank, self.processes.world, self.processes.device
         if name not in self.records:
             return held_out_pairs(self.config, device, rank, world)

@@ -1,0 +1,203 @@
+"""Runs side by side: the same as alone to the bit, batches made once, each with its own fate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lcv.errors import ArgumentError, FileError
+from lcv.train import together
+from lcv.train.batches import Procedural
+from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
+from lcv.train.kept import Kept
+from lcv.train.log import read_log
+from lcv.train.loop import run
+from lcv.train.step import Step
+from lcv.train.together import run_together, share_lanes
+
+
+def configs(folder, *products, **changes):
+    base = TrainConfig(
+        data=DataConfig(recipe="quick", size=(64, 64), ahead=2),
+        optim=OptimConfig(lr=1e-4),
+        loss=LossConfig("sequence", iters=2),
+        steps=4,
+        batch=1,
+        precision="float32",
+        log_every=2,
+        save_every=1,
+        validate_every=4,
+        validate_iters=2,
+        validation={"procedural": "procedural"},
+    )
+    base = replace(base, **changes)
+    return [
+        replace(base, model=ModelConfig("raft-small", name), folder=str(folder / name))
+        for name in products
+    ]
+
+
+@pytest.fixture(autouse=True)
+def two_pairs(monkeypatch):
+    monkeypatch.setattr("lcv.train.validate.PAIRS", 2)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """Each product's run on its own: its weights, and its log without what a clock says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lcv.train.validate.PAIRS", 2)
+        folder = tmp_path_factory.mktemp("alone")
+        return {
+            config.model.inner_product: (run(config, device="cpu").state_dict(), logged(config))
+            for config in configs(folder, "euclidean", "elliptical")
+        }
+
+
+def logged(config):
+    entries = read_log(f"{config.folder}/log.jsonl")
+    return [{k: v for k, v in entry.items() if k != "pairs_per_second"} for entry in entries]
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_side_by_side_is_as_alone_to_the_bit_and_batches_are_made_once(
+    alone, tmp_path, monkeypatch
+):
+    made = []
+    make = Procedural._make
+    monkeypatch.setattr(
+        Procedural, "_make", lambda self, indices: made.append(indices) or make(self, indices)
+    )
+    both = configs(tmp_path, "euclidean", "elliptical")
+    told = []
+    ended = run_together(both, "cpu", pace=lambda step, seconds: told.append(step))
+    assert made == [[0, 1], [2, 3]]  # groups of two steps, though two runs meet them
+    assert told == [1, 2, 3, 4]  # every step is saved here
+    for config, end in zip(both, ended, strict=True):
+        weights, log = alone[config.model.inner_product]
+        assert (end.steps, end.error) == (4, None)
+        assert same(end.model.state_dict(), weights)
+        assert logged(config) == log
+
+
+def test_runs_that_were_stopped_or_are_apart_go_on_to_the_bit(alone, tmp_path):
+    both = configs(tmp_path, "euclidean", "elliptical")
+    asked = iter([False, True])
+    first = run_together(both, "cpu", stop=lambda: next(asked))
+    assert [end.steps for end in first] == [1, 1]
+    run(both[0], "auto", "cpu", until=3)  # as if killed between their saves
+    ended = run_together(both, "cpu")
+    for config, end in zip(both, ended, strict=True):
+        weights, log = alone[config.model.inner_product]
+        assert same(end.model.state_dict(), weights)
+        last = logged(config)[-1]
+        assert last == log[-1]
+
+
+def test_one_that_diverges_leaves_the_others_alone(alone, tmp_path, monkeypatch):
+    forward = Step._forward
+
+    def diverging(self, batch):
+        loss, epe = forward(self, batch)
+        wrong = self.config.model.inner_product == "euclidean" and int(self.number) == 2
+        return (loss * float("nan") if wrong else loss), epe
+
+    monkeypatch.setattr(Step, "_forward", diverging)
+    bad, good = run_together(configs(tmp_path, "euclidean", "elliptical"), "cpu")
+    assert "step 2: the loss or its gradient is not finite" in str(bad.error)
+    assert (bad.model, bad.steps) == (None, 2)
+    assert same(good.model.state_dict(), alone["elliptical"][0])
+
+
+def test_a_batch_that_cannot_be_had_ends_all_after_a_save(tmp_path, monkeypatch):
+    def broken(self, first_step):
+        yield from [next(batches(self, first_step))]
+        raise FileError("a.png: is cut short")
+
+    batches = Procedural.batches
+    monkeypatch.setattr(Procedural, "batches", broken)
+    ended = run_together(configs(tmp_path, "euclidean", "diagonal"), "cpu")
+    assert [(end.steps, str(end.error)) for end in ended] == [(1, "a.png: is cut short")] * 2
+    assert (tmp_path / "diagonal" / "checkpoints" / "last.pt").exists()
+
+
+def test_runs_on_other_batches_are_refused(tmp_path):
+    one, other = configs(tmp_path, "euclidean", "diagonal")
+    with pytest.raises(ArgumentError, match="seed is 0 in one run and 1 in another"):
+        run_together([one, replace(other, seed=1)], "cpu")
+    with pytest.raises(ArgumentError, match="there is no run"):
+        run_together([], "cpu")
+
+
+@pytest.mark.parametrize(
+    ("solving", "places"),
+    [
+        ([False, False, False, True, False, True], [1, 2, 1, 0, 2, 0]),  # the paper's six
+        ([True] * 3, [0, 0, 0]),
+        ([False] * 6, [0, 1, 2, 0, 1, 2]),
+    ],
+)
+def test_those_that_solve_share_a_lane_and_the_others_spread(solving, places):
+    assert share_lanes(solving, 3) == places
+
+
+class TestKept:
+    pair = (torch.zeros(1, 3, 4, 4), torch.zeros(1, 3, 4, 4), torch.zeros(1, 2, 4, 4))
+    pair = (*pair, torch.ones(1, 1, 4, 4, dtype=torch.bool))
+    size = 8 * 16 * 4 + 16
+
+    def count(self, kept, name):
+        made = []
+
+        def make():
+            made.append(name)
+            yield from [self.pair] * 3
+
+        assert [len(list(kept.pairs(name, make))) for _ in range(2)] == [3, 3]
+        return len(made)
+
+    def test_pairs_are_made_once_while_there_is_room(self):
+        kept = Kept(most=6 * self.size)
+        assert self.count(kept, "a") == 1
+        assert self.count(kept, "b") == 1
+        assert self.count(kept, "c") == 2
+        assert kept.bytes == 6 * self.size
+
+    def test_what_was_not_seen_to_its_end_is_not_kept(self):
+        kept = Kept()
+        next(kept.pairs("a", lambda: iter([self.pair] * 2)))
+        assert kept.bytes == 0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_captured_steps_in_lanes_agree_with_eager_ones_alone(tmp_path):
+    """In float64, where the order of sums moves a weight by far less than a step does."""
+    products = ("euclidean", "free", "diagonal", "rotation", "gram", "elliptical")
+    changes = {"precision": "float64", "optim": OptimConfig("sgd", lr=1e-3, schedule="constant")}
+    captured = configs(tmp_path / "graph", *products, graph=True, **changes)
+    ended = run_together(captured, "cuda")
+    for config, end in zip(configs(tmp_path / "alone", *products, **changes), ended, strict=True):
+        weights = run(config, device="cuda").state_dict()
+        assert end.error is None
+        for name, value in weights.items():
+            torch.testing.assert_close(end.model.state_dict()[name], value, rtol=1e-9, atol=1e-12)
+
+
+def test_lanes_are_no_more_than_runs(tmp_path):
+    made = []
+    real = together._Lane
+
+    class Counted(real):
+        def __init__(self, device):
+            super().__init__(device)
+            made.append(device)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(together, "_Lane", Counted)
+        run_together(configs(tmp_path, "diagonal", steps=1, validate_every=0), "cpu")
+    assert len(made) == 1
