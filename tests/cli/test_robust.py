@@ -44,17 +44,16 @@ def test_learn_then_measure_then_go_on(home, tmp_path, capsys):
     assert str(tmp_path) not in json.dumps(card)
 
     out = tmp_path / "out"
-    study = words(
-        home, "--stress", "gamma", "patch", "random", "--patch", str(patch), "--margin", "4"
-    )
-    study += ["--levels", "gamma=0.5,1", "patch=20", "random=20", "-o", str(out)]
+    study = words(home, "--stress", "gamma", "patch", "random", "matched", "--patch", str(patch))
+    study += ["--margin", "4", "--levels", "gamma=0.5,1", "patch=20", "-o", str(out)]
     assert robust.run(study) == 0
     captured = capsys.readouterr()
-    assert f"{out / 'robustness.json'}: 5 cells" in captured.out
+    assert f"{out / 'robustness.json'}: 6 cells" in captured.out
     assert "tiny, gamma 0.5" in captured.err
     said = json.loads((out / "robustness.json").read_text())
     [harm] = said["harm"]
     assert harm["box"] == "white"
+    assert harm["matched_harm"] is not None
     before = said["cells"]
     assert robust.run(study) == 0
     assert json.loads((out / "robustness.json").read_text())["cells"] == before
@@ -92,6 +91,37 @@ def test_a_patch_that_cannot_be_saved_is_refused_before_it_is_learned(home, tmp_
     assert "patch.json: exists already" in capsys.readouterr().err
 
 
+def test_learning_goes_on_from_a_picture_on_procedural_pairs(home, tmp_path, capsys):
+    learn = [*words(home)[:4], "--steps", "1", "--iters", "1", "--batch", "1", "--pool", "1"]
+    learn += ["--side", "16", "--diameters", "14", "18", "--margin", "4", "--device", "cpu"]
+    learn += ["--size", "64", "72", "--recipe", "quick"]
+    assert robust.run(["learn", *learn, "--start", "stripes", "-o", str(tmp_path / "a.png")]) == 0
+    begun = str(tmp_path / "a.png")
+    assert robust.run(["learn", *learn, "--start", begun, "-o", str(tmp_path / "b.png")]) == 0
+    card = json.loads((tmp_path / "b.json").read_text())
+    assert card["config"]["start"] == "a.png"
+    assert card["config"]["objective"] == "error"
+    assert str(tmp_path) not in json.dumps(card)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--start", "dots.png"], "dots.png"),
+        (["--data", "x", "--objective", "error"], "--objective error needs truth"),
+        (["--graph"], "--graph needs CUDA, and the device is cpu"),
+        (["--recipe", "slow"], "there is no recipe 'slow'"),
+    ],
+)
+def test_what_cannot_be_learned_is_one_sentence(home, tmp_path, capsys, more, message):
+    learn = ["robust", "learn", *words(home)[:4], "--device", "cpu", "-o", str(tmp_path / "p.png")]
+    assert cli.main([*learn, *more]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -127,7 +157,7 @@ def test_the_study_needs_neither_rich_nor_av_nor_jsonargparse_nor_matplotlib():
     program = (
         "import sys\n"
         "for name in ('av', 'rich', 'jsonargparse', 'matplotlib'): sys.modules[name] = None\n"
-        "import lcv.cli.robust, lcv.studies.patch, lcv.studies.robustness.run\n"
+        "import lcv.cli.robust, lcv.studies.patch, lcv.studies.robustness.run, lcv.studies.patch_frames\n"
         "import lcv.studies.robustness.write\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
-from lcv.data.random import Draws
 from lcv.errors import ArgumentError, FileError
+from lcv.models.build import build, load
 from lcv.models.types import FlowOutput
-from lcv.studies.patch import OBJECTIVES, PatchConfig, frames_of, learn_patch
+from lcv.studies.patch import OBJECTIVES, STARTS, PatchConfig, learn_patch, start_patch
+from lcv.studies.patch_frames import dataset_frames, procedural_frames
 from testing import datasets as fake
 from testing.painted import painted_pair
+from testing.shared import shared
 
 SIZE = (64, 80)
 SMALL = PatchConfig(side=16, sizes=(14, 18), margin=4.0, steps=40, batch=2, rate=30.0)
@@ -36,11 +39,13 @@ class Redness(nn.Module):
 def pairs():
     image1, image2, _ = painted_pair(*SIZE)
     dark = image1 * torch.tensor([0.1, 1.0, 1.0])[:, None, None]
-    return itertools.repeat((dark.expand(2, -1, -1, -1), image2.expand(2, -1, -1, -1)))
+    frames = dark.expand(2, -1, -1, -1), image2.expand(2, -1, -1, -1)
+    return itertools.repeat((*frames, torch.zeros(2, 2, *SIZE)))
 
 
-def test_the_weakness_of_a_network_is_found():
-    patch, values = learn_patch(Redness(), pairs(), SMALL)
+@pytest.mark.parametrize("objective", ["error", "change"])
+def test_the_weakness_of_a_network_is_found(objective):
+    patch, values = learn_patch(Redness(), pairs(), replace(SMALL, objective=objective))
     middle = patch[:, 5:11, 5:11]
     assert middle[0].mean() > 240  # red, from 127 on average
     assert middle[1:].mean() < 200  # and nothing drives the others there
@@ -97,32 +102,123 @@ class Local(Redness):
 def test_only_far_flow_counts(objective, margin, moves):
     """No gradient outside the disc; with a margin that takes the disc in, there is one."""
     config = PatchConfig(
-        side=12, sizes=(10, 14), margin=margin, steps=2, batch=2, objective=objective
+        side=12, sizes=(10, 14), margin=margin, near=0, steps=2, batch=2, objective=objective
     )
     patch, _ = learn_patch(Local(), pairs(), config)
-    start = Draws(config.seed, [0]).uniform("start", (3, 12, 12), 0, 255)[0]
-    assert torch.equal(patch, start) != moves
+    assert torch.equal(patch, start_patch(config)) != moves
+
+
+class Forgets(Redness):
+    """Its last flow does not depend on the frames; the one before does."""
+
+    def forward(self, image1, image2, **options):
+        flow = super().forward(image1, image2).flow
+        return FlowOutput(torch.zeros_like(flow), (flow, 0 * flow.detach()))
+
+
+def test_every_prediction_counts_and_not_the_last_alone():
+    patch, _ = learn_patch(Forgets(), pairs(), SMALL)
+    assert patch[0, 5:11, 5:11].mean() > 240
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_starts_fill_the_range_and_a_picture_is_resized(start):
+    config = replace(SMALL, start=start)
+    first = start_patch(config)
+    assert first.shape == (3, 16, 16)
+    assert first.min() < 20
+    assert first.max() > 235
+    # Nothing of this network moves the patch, so that what was begun with comes back.
+    picture = torch.rand(3, 32, 32) * 255
+    kept, _ = learn_patch(Local(), pairs(), replace(config, steps=1), start=picture)
+    assert kept.shape == (3, 16, 16)
+    assert (kept - picture.view(3, 16, 2, 16, 2).mean((2, 4))).abs().mean() < 30
+    assert (kept - first).abs().mean() > 30
+
+
+def still(side, objective):
+    """One place, one size, one angle: then the objective must rise, whatever the network."""
+    return PatchConfig(
+        side=side,
+        sizes=(side, side),
+        rotation=0.0,
+        margin=8.0,
+        steps=6,
+        batch=1,
+        rate=20.0,
+        iters=3,
+        objective=objective,
+    )
+
+
+def rise(model, size, config):
+    image1, image2, flow = painted_pair(*size)
+    _, values = learn_patch(model, itertools.repeat((image1, image2, flow)), config)
+    return values[-1] - values[0]
+
+
+def test_it_rises_against_raft():
+    model = load("raft-small", shared("weights", "raft-small.pth"))
+    assert rise(model, (96, 128), still(48, "error")) > 0
+
+
+@pytest.mark.parametrize("name", ["ddflow", "vcn-small"])
+def test_it_rises_against_networks_without_iterations(name):
+    torch.manual_seed(0)
+    assert rise(build(name), (96, 128), still(48, "change")) > 0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs CUDA")
+def test_a_recorded_step_learns_the_same_patch():
+    model = build("raft-small").cuda()
+    frames = [tuple(x.cuda() for x in (*painted_pair(96, 128, seed),)) for seed in range(4)]
+    config = replace(still(48, "error"), steps=4)
+    eager, _ = learn_patch(model, iter(frames), config)
+    recorded, _ = learn_patch(model, iter(frames), config, graph=True)
+    # Gradients are summed by atomics, in another order each time; Adam's first steps are of signs.
+    assert (eager - recorded).abs().mean() < config.rate
+
+
+def test_procedural_pairs_come_again_in_other_orders():
+    frames = procedural_frames("quick", 2, (64, 80), pool=6)
+    made = [next(frames) for _ in range(9)]
+    assert all(flow.shape == (2, 2, 64, 80) for _, _, flow in made)
+    sums = [float(image1.sum()) for image1, _, _ in made]
+    assert len(set(sums[:3])) == 3
+    assert set(sums[3:6]) == set(sums[6:9]) == set(sums[:3])
 
 
 def test_frames_of_a_dataset_come_again_in_other_orders(tmp_path):
     fake.chairs(tmp_path, 4)
-    frames = frames_of(str(tmp_path), SMALL, SIZE)
+    frames = dataset_frames(str(tmp_path))
     first = [next(frames) for _ in range(4)]
     second = [next(frames) for _ in range(4)]
-    sums = [sorted(float(a.sum() + b.sum()) for a, b in each) for each in (first, second)]
+    sums = [sorted(float(a.sum() + b.sum()) for a, b, _ in each) for each in (first, second)]
     assert sums[0] == sums[1]
     assert len(set(sums[0])) == 4
     assert first[0][0].shape[:2] == (1, 3)
 
 
 def test_refusals():
-    with pytest.raises(ArgumentError, match="objective is 'cos', wanted one of change, cosine"):
+    with pytest.raises(ArgumentError, match="objective is 'cos', wanted one of error, change"):
         PatchConfig(objective="cos")
     with pytest.raises(ArgumentError, match="no recipe 'modest'; there are .*moderate"):
         PatchConfig(recipe="modest")
+    with pytest.raises(ArgumentError, match="near is 2, wanted a share from 0 to 1"):
+        PatchConfig(near=2)
     with pytest.raises(ArgumentError, match="sizes are"):
         PatchConfig(sizes=(9.0, 3.0))
     with pytest.raises(ArgumentError, match="steps is 0, wanted at least 1"):
         PatchConfig(steps=0)
     with pytest.raises(ArgumentError, match="there were no frames"):
         learn_patch(Redness(), iter(()), SMALL)
+    with pytest.raises(ArgumentError, match="2 pairs at once, wanted at most 1"):
+        learn_patch(Redness(), pairs(), replace(SMALL, batch=1))
+    with pytest.raises(ArgumentError, match="a graph needs CUDA"):
+        learn_patch(Redness(), pairs(), SMALL, graph=True)
+    with pytest.raises(ArgumentError, match="needs frames with truth"):
+        learn_patch(Redness(), ((a, b, None) for a, b, _ in pairs()), SMALL)
+    with pytest.raises(
+        ArgumentError, match="start is 'dots', wanted one of noise, stripes, checks"
+    ):
+        start_patch(PatchConfig(start="dots"))

@@ -14,9 +14,10 @@ from lcv.studies.patch_file import (
     GREY,
     Patch,
     card_path,
-    control_patches,
     inscribed,
     load_patch,
+    matched_patches,
+    random_patches,
     save_patch,
 )
 from testing.painted import texture
@@ -79,20 +80,20 @@ def test_the_file_is_plain(tmp_path, pixels):
     assert json.loads((tmp_path / "p.json").read_text())["seed"] == 3
 
 
-def test_controls_have_the_levels_of_the_patch_and_a_place_for_each_index(pixels):
+def test_matched_ones_have_the_levels_of_the_patch_and_a_place_for_each_index(pixels):
     patch = Patch("p", pixels.round())
-    made = control_patches(patch, 0, [5, 6, 7])
+    made = matched_patches(patch, 0, [5, 6, 7])
     inside = inscribed(32)
     wanted = patch.pixels[:, inside].sort(dim=1).values
     for control in made:
         assert torch.equal(control[:, inside].sort(dim=1).values, wanted)
         assert not torch.equal(control, patch.pixels)
-    assert torch.equal(control_patches(patch, 0, [7])[0], made[2])
+    assert torch.equal(matched_patches(patch, 0, [7])[0], made[2])
     assert not torch.equal(made[0], made[1])
-    assert not torch.equal(control_patches(patch, 1, [7])[0], made[2])
+    assert not torch.equal(matched_patches(patch, 1, [7])[0], made[2])
 
 
-def test_controls_are_as_smooth_as_the_patch(pixels):
+def test_matched_ones_are_as_smooth_as_the_patch(pixels):
     """Shuffled pixels would have the levels but not the spectrum: neighbours would be unrelated."""
     patch = Patch("p", pixels.round())
     inside = inscribed(32)
@@ -102,8 +103,22 @@ def test_controls_are_as_smooth_as_the_patch(pixels):
         step = (picture[:, :, 1:] - picture[:, :, :-1])[:, both].square().mean()
         return (step / picture[:, inside].var(dim=1).mean()).item()
 
-    controls = [roughness(control) for control in control_patches(patch, 0, range(24))]
+    controls = [roughness(control) for control in matched_patches(patch, 0, range(24))]
     smooth, mean = roughness(patch.pixels), sum(controls) / len(controls)
     # Unrelated neighbours have 2. The disc's edge and the ranks blur the spectrum somewhat.
     assert smooth < 0.8
     assert mean == pytest.approx(smooth, rel=0.5)
+
+
+def test_random_ones_are_uniform_and_one_for_each_index():
+    made = random_patches(32, 0, [5, 6, 7])
+    assert made.shape == (3, 3, 32, 32)
+    assert torch.equal(random_patches(32, 0, [7])[0], made[2])
+    assert not torch.equal(made[0], made[1])
+    assert not torch.equal(random_patches(32, 1, [7])[0], made[2])
+    count = made.numel()
+    # Five standard errors of the mean and of the share below a level, of uniform draws.
+    assert abs(made.mean() - 127.5) < 5 * 255 / (12 * count) ** 0.5
+    assert abs((made < 51).float().mean() - 0.2) < 5 * (0.16 / count) ** 0.5
+    assert made.min() >= 0
+    assert made.max() <= 255

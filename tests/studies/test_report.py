@@ -63,7 +63,9 @@ def stressed(folder):
                 "random_harm": 0.2,
                 "harm_beyond_random": 0.3,
                 "harm_beyond_random_interval": [0.1, 0.4],
-                "sign_test_p": 0.03,
+                "random_sign_test_p": 0.03,
+                "harm_beyond_matched": -0.1,
+                "harm_beyond_matched_interval": [-0.2, 0.05],
             }
         ],
     }
@@ -200,7 +202,8 @@ def test_robustness_stands_under_the_papers_levels(made):
     assert ours[1:] == ["0.600", "–", "–", "–", "–", "3.000", "–", "9.000"]
     noise = row_of(text, "small, set, noise-variance: EPE px (ours)")
     assert noise[1:] == ["–", "0.003", "–", "0.300"]
-    assert row_of(text, "p, small")[-3:] == ["+0.3000", "0.1000 … 0.4000", "0.03"]
+    assert row_of(text, "p, small")[-5:-2] == ["+0.3000", "0.1000 … 0.4000", "0.03"]
+    assert row_of(text, "p, small")[-2:] == ["−0.1000", "−0.2000 … 0.0500"]
     assert "under the patch" not in text  # no patch was measured
     assert html.count("data:image/jpeg;base64,") == 1
 

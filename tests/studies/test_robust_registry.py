@@ -7,7 +7,8 @@ import torch
 
 from lcv.errors import ArgumentError
 from lcv.studies.patch_file import Patch
-from lcv.studies.robustness.registry import RULES, STRESSES, Pairs, choose, seed_of, with_patches
+from lcv.studies.robustness.pasted import RULES, with_patches
+from lcv.studies.robustness.registry import STRESSES, Pairs, choose, seed_of
 from testing.painted import texture
 
 PATCH = Patch("p", (torch.arange(3 * 24 * 24) % 256).float().view(3, 24, 24))
@@ -40,7 +41,7 @@ def test_the_papers_points_are_there():
         assert stress.unit
 
 
-@pytest.mark.parametrize("name", [*STRESSES, "patch:p", "random:p"])
+@pytest.mark.parametrize("name", [*STRESSES, "patch:p", "random:p", "matched:p"])
 def test_a_pair_is_stressed_alike_in_any_batch_and_keeps_its_range(pairs, name):
     stress = with_patches([PATCH])[name]
     level = 50.0 if stress.patch else stress.shown
@@ -100,9 +101,9 @@ def test_light_changes_the_second_frame_alone_and_gamma_both(pairs):
     assert torch.allclose(dark.image2, pairs.image2.square() / 255, rtol=1e-5, atol=1e-4)
 
 
-def test_a_patch_and_its_control_lie_at_one_place_in_both_frames(pairs):
+def test_a_patch_and_its_controls_lie_at_one_place_in_both_frames(pairs):
     known = with_patches([PATCH], margin=8.0)
-    done = [known[name].function(pairs, 30.0, 3) for name in ("patch:p", "random:p")]
+    done = [known[name].function(pairs, 30.0, 3) for name in ("patch:p", "random:p", "matched:p")]
     covered = [
         (frame != original).any(1)
         for d in done
@@ -113,8 +114,22 @@ def test_a_patch_and_its_control_lie_at_one_place_in_both_frames(pairs):
         assert (where & ~discs).sum() == 0
         # A grey level may by chance be the one that was there.
         assert where.sum() > 0.95 * discs.sum()
-    assert torch.equal(done[0].far, done[1].far)
-    assert not torch.equal(done[0].image1, done[1].image1)
+    for other in done[1:]:
+        assert torch.equal(done[0].far, other.far)
+        assert not torch.equal(done[0].image1, other.image1)
+    assert not torch.equal(done[1].image1, done[2].image1)
+
+
+def test_random_pixels_are_the_same_in_place_of_any_patch_of_a_side(pairs):
+    """So that they need be measured once only."""
+    known = with_patches(
+        [PATCH, Patch("q", 255 - PATCH.pixels), Patch("r", PATCH.pixels[:, 4:, 4:])]
+    )
+    assert [known[f"random:{name}"].twin for name in "pqr"] == [None, "random:p", None]
+    assert all(s.twin is None for name, s in known.items() if not name.startswith("random"))
+    p, q, r = (known[f"random:{name}"].function(pairs, 40.0, 3) for name in "pqr")
+    assert torch.equal(p.image2, q.image2)
+    assert not torch.equal(p.image2, r.image2)
 
 
 def test_far_is_further_than_the_margin_outside_the_rim(pairs):
@@ -149,6 +164,10 @@ def test_choosing_by_name_by_kind_and_with_other_levels():
     [blur] = choose(known, ["blur"], {"blur": [3, 1, 1]})
     assert blur.levels == (1.0, 3.0)
     assert [s.levels for s in choose(known, ["patch"], {"patch": [40]})] == [(40.0,), (40.0,)]
+    both = choose(
+        known, ["random:q", "matched:q"], {"patch": [40], "patch:p": [9], "matched": [60]}
+    )
+    assert [s.levels for s in both] == [(40.0,), (60.0,)]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from lcv.models.types import FlowOutput
 from lcv.studies.patch_file import Patch
 from lcv.studies.robustness.harm import harm_of, harms
 from lcv.studies.robustness.pairs import Source, open_source
+from lcv.studies.robustness.pasted import with_patches
 from lcv.studies.robustness.plots import curves_figure, curves_of
-from lcv.studies.robustness.registry import choose, with_patches
+from lcv.studies.robustness.registry import choose
 from lcv.studies.robustness.results import LEAST_SCENES, NONE, interval, read_study
 from lcv.studies.robustness.run import FILE, Network, run_study
 from lcv.studies.robustness.write import markdown, write_outputs
@@ -106,9 +107,9 @@ def test_the_neutral_level_is_the_cell_without_stress(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["noise-variance", "fog", "patch", "random"])
+@pytest.mark.parametrize("name", ["noise-variance", "fog", "patch", "random", "matched"])
 def test_networks_see_the_same_frames_at_any_batch(tmp_path, name):
-    level = 30.0 if name in ("patch", "random") else 0.1
+    level = 30.0 if name in ("patch", "random", "matched") else 0.1
     seen = []
     for batch in (1, 4):
         models = [Bright(0.01), Bright(0.02)]
@@ -132,7 +133,8 @@ def test_networks_see_the_same_frames_at_any_batch(tmp_path, name):
 
 
 def test_harm_is_the_increase_of_far_error_pair_by_pair(tmp_path):
-    study = study_of(tmp_path, names=["patch", "random"], levels={"patch": [30], "random": [30]})
+    kinds = ["patch", "random", "matched"]
+    study = study_of(tmp_path, names=kinds, levels={kind: [30] for kind in kinds})
     key = ("painted", "bright", "patch:p", 30.0)
     columns = study.cells[key]
     untouched = study.means(("painted", "bright", NONE, 0.0), "error")
@@ -146,9 +148,44 @@ def test_harm_is_the_increase_of_far_error_pair_by_pair(tmp_path):
     assert row["box"] == "black"
     assert row["pairs"] == 6
     assert row["harm"] == pytest.approx(sum(harm_of(study, key)) / 6)
-    assert row["harm_beyond_random"] == pytest.approx(row["harm"] - row["random_harm"])
-    low, high = row["harm_beyond_random_interval"]
-    assert low <= row["harm_beyond_random"] <= high
+    for kind in kinds[1:]:
+        control = harm_of(study, ("painted", "bright", f"{kind}:p", 30.0))
+        assert row[f"{kind}_harm"] == pytest.approx(sum(control) / 6)
+        beyond = row[f"harm_beyond_{kind}"]
+        assert beyond == pytest.approx(row["harm"] - row[f"{kind}_harm"])
+        low, high = row[f"harm_beyond_{kind}_interval"]
+        assert low <= beyond <= high
+    assert row["random_harm"] != row["matched_harm"]
+
+
+def test_the_second_control_may_be_left_out_and_the_first_may_not(tmp_path):
+    levels = {"patch": [30], "random": [30], "matched": [30]}
+    chosen = choose(with_patches([PATCH]), ["patch", "matched"], levels)
+    study = run_study([Network("bright", Bright())], [source(5)], chosen, RAFT, tmp_path)
+    assert study.about["harm"] == []
+    chosen = choose(with_patches([PATCH]), ["random"], levels)
+    study = run_study([Network("bright", Bright())], [source(5)], chosen, RAFT, tmp_path)
+    [row] = study.about["harm"]  # what was measured before is there still
+    assert row["matched_harm"] is not None
+    (tmp_path / "other").mkdir()
+    chosen = choose(with_patches([PATCH]), ["patch", "random"], levels)
+    study = run_study([Network("bright", Bright())], [source(5)], chosen, RAFT, tmp_path / "other")
+    [row] = study.about["harm"]
+    assert row["harm_beyond_matched"] is None
+    assert row["harm_beyond_random"] is not None
+    assert "| – |" in markdown(study)
+
+
+def test_random_pixels_are_measured_once_for_patches_of_one_side(tmp_path):
+    other = Patch("q", 255 - PATCH.pixels)
+    kinds = ["patch", "random"]
+    chosen = choose(with_patches([PATCH, other]), kinds, {kind: [30] for kind in kinds})
+    model = Bright()
+    study = run_study([Network("bright", model)], [source(2)], chosen, RAFT, tmp_path)
+    assert len(model.seen) == 2 * (1 + 2 + 1)
+    assert len(study.about["harm"]) == 2
+    cells = [study.cells["painted", "bright", f"random:{name}", 30.0] for name in "pq"]
+    assert cells[0] == cells[1]
 
 
 def test_a_patch_is_white_box_for_the_network_of_its_card(tmp_path):

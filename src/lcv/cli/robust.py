@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, count, device_name, not_negative, whole
 from lcv.cli.progress import one_bar_or_lines
-from lcv.cli.view_files import make_folder
 from lcv.errors import ArgumentError
+from lcv.files import make_folder
 
 if TYPE_CHECKING:
     from lcv.studies.robustness.run import Network
@@ -109,7 +109,8 @@ def _study(chosen: argparse.Namespace) -> int:
     from lcv.evaluate.protocols import find_protocol
     from lcv.studies.patch_file import load_patch
     from lcv.studies.robustness.pairs import open_source
-    from lcv.studies.robustness.registry import choose, with_patches
+    from lcv.studies.robustness.pasted import with_patches
+    from lcv.studies.robustness.registry import choose
     from lcv.studies.robustness.run import run_study
     from lcv.studies.robustness.write import write_outputs
 

@@ -3,13 +3,21 @@
 The patch stands still in both frames, so that it moves nothing itself; what it does to the flow
 elsewhere is the network's own doing. It is moved up the gradient of
 
-    mean over pairs of log(0.05 px + mean over far pixels of |flow(patched) − flow(untouched)|₂)
+    mean over pairs of  Σᵢ wᵢ [ (1 − near) log(0.05 px + mean over far pixels of |flowᵢ − target|₂)
+                                  + near  log(0.05 px + mean over all pixels outside of the same) ]
 
-with a new place, angle and size for every pair. Why this objective:
+over all predictions i of the network, wᵢ ∝ 0.8^(last − i), with a new place, angle and size for every
+pair. Why this objective:
 
-- It compares with the network's own untouched flow, so that any frames serve and no truth is needed.
-- It looks further than `margin` pixels outside the patch only. There a patch can do harm only through
-  the network; what happens under and beside it would happen with any picture.
+- The target is the truth ("error"): what is maximised is what is measured. Without truth it is the
+  network's own untouched flow ("change"), which any frames have; but where a network errs, flow that
+  changes need not become worse.
+- Far is further than `margin` pixels outside the patch. There a patch can do harm only through the
+  network; what happens under and beside it would happen with any picture.
+- The second term is there to climb on: errors that begin beside the patch may spread, and before
+  they have, far pixels say little about how to make them.
+- All predictions count. RAFT cuts the gradient of flow between its iterations, so that the last
+  prediction alone would tell only how to bend the last correction.
 - Lengths, not angles: the cosine of the attack literature is blind to a flow that is many times too
   long and undefined where nothing moves. It is here too ("cosine"), to compare.
 - The logarithm weighs pairs alike. Without it the few pairs whose flow is about to break anyway give
@@ -18,31 +26,33 @@ with a new place, angle and size for every pair. Why this objective:
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lcv.data.random import Draws
-from lcv.data.recognise import recognise
-from lcv.data.record import read_frame
 from lcv.data.synthetic.recipe import RECIPES
-from lcv.data.synthetic.sequence import generate
-from lcv.data.synthetic.textures import procedural_bank
-from lcv.errors import ArgumentError, FileError
-from lcv.studies.robustness.stress import apply_patch, disc, places
+from lcv.errors import ArgumentError
+from lcv.evaluate.calling import call_options
+from lcv.evaluate.protocols import Setting
+from lcv.studies.patch_frames import Frames
+from lcv.studies.patch_step import Climb, Replayed
+from lcv.studies.robustness.stress import apply_patch, disc, places_at
 
-Frames = tuple[Tensor, Tensor]
 Progress = Callable[[int, int, float], None]
 
-OBJECTIVES = ("change", "cosine")
+OBJECTIVES = ("error", "change", "cosine")
+STARTS = ("noise", "stripes", "checks")
+STRIPE = 8
+"""Pixels of a stripe or check of a start: one cell of RAFT's features."""
+_TOLD_EVERY = 25
 _FLOOR = 0.05
+_DECAY = 0.8
 _EPSILON = 1e-6
 
 
@@ -52,27 +62,32 @@ class PatchConfig:
 
     side: int = 100
     """Pixels of the patch's picture."""
-    sizes: tuple[float, float] = (80.0, 125.0)
-    """Diameters it is pasted with, log-uniform."""
-    rotation: float = 10.0
+    sizes: tuple[float, float] = (97.5, 102.5)
+    """Diameters it is pasted with, log-uniform. A wide range blurs the finest pattern away."""
+    rotation: float = 5.0
     """It is turned by up to this many degrees either way."""
     margin: float = 32.0
-    """Flow counts further than this many pixels outside the rim."""
-    objective: str = "change"
+    """Far is further than this many pixels outside the rim."""
+    near: float = 0.5
+    """How much of the objective is that of all pixels outside; the rest is that of the far ones."""
+    objective: str = "error"
     """One of OBJECTIVES."""
-    steps: int = 1000
+    steps: int = 1500
     """Updates."""
-    batch: int = 8
+    batch: int = 4
     """Pairs an update."""
     rate: float = 6.0
-    """Adam's rate in grey levels, falling to a tenth along a cosine."""
-    iters: int | None = None
-    """Iterations of the network, for those that iterate; None is its own choice."""
+    """Grey levels a step, falling to a tenth along a cosine; see `Climb`."""
+    iters: int = 8
+    """Iterations of the network, for those that iterate."""
     seed: int = 0
     """Of the start and of all places, angles and sizes."""
-    recipe: str = "moderate"
-    """Of procedural pairs. Where motion is so large that the network errs anyway, as in much of
-    "training", flow that changes need not become worse."""
+    recipe: str = "training"
+    """Of procedural pairs; the benchmark's is much like it."""
+    start: str = "noise"
+    """One of STARTS, or the name of a picture."""
+    pool: int = 256
+    """So many procedural pairs are made; then they come again."""
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -83,9 +98,11 @@ class PatchConfig:
             raise ArgumentError(
                 f"PatchConfig: there is no recipe {self.recipe!r}; there are {', '.join(RECIPES)}"
             )
+        if not 0 <= self.near <= 1:
+            raise ArgumentError(f"PatchConfig: near is {self.near}, wanted a share from 0 to 1")
         if not 0 < self.sizes[0] <= self.sizes[1]:
             raise ArgumentError(f"PatchConfig: sizes are {self.sizes}, wanted (low, high) above 0")
-        for name, least in (("side", 4), ("steps", 1), ("batch", 1)):
+        for name, least in (("side", 4), ("steps", 1), ("batch", 1), ("iters", 1), ("pool", 1)):
             if getattr(self, name) < least:
                 raise ArgumentError(
                     f"PatchConfig: {name} is {getattr(self, name)}, wanted at least {least}"
@@ -95,47 +112,24 @@ class PatchConfig:
         return {**asdict(self), "sizes": list(self.sizes)}
 
 
-def procedural_frames(
-    config: PatchConfig, size: tuple[int, int], device: torch.device | str = "cpu"
-) -> Iterator[Frames]:
-    """Endless procedural pairs, of the seeds and textures of training: the benchmark has others."""
-    bank = procedural_bank("train", device=str(torch.empty(0, device=device).device))
-    first = 0
-    while True:
-        indices = range(first, first + config.batch)
-        made = generate(RECIPES[config.recipe], config.seed, indices, size, device, textures=bank)
-        yield made.image1, made.image2
-        first += config.batch
+def start_patch(config: PatchConfig) -> Tensor:
+    """The picture that learning begins with, one of STARTS: (3, side, side) in 0 … 255.
 
-
-def frames_of(
-    data: str, config: PatchConfig, size: tuple[int, int], device: torch.device | str = "cpu"
-) -> Iterator[Frames]:
-    """ "procedural", of this size; or the frames of a dataset, pair after pair, again and again.
-
-    Pairs of a dataset come at their own sizes, one at a time, in an order that is drawn anew each
-    time round; truth is not read.
+    Stripes and checks are grey levels 16 and 239, `STRIPE` pixels wide: repeating patterns, whose
+    parts match each other.
     """
-    if data == "procedural":
-        yield from procedural_frames(config, size, device)
-        return
-    records = [
-        record
-        for home, kind in recognise(data)
-        for part in kind.survey(home).parts
-        for record in part.dataset
-    ]
-    if not records:
-        raise FileError(f"{data}: no pair of frames was found here, wanted at least one")
-    for around in itertools.count():
-        order = Draws(config.seed, [around]).words("order", (len(records),))[0].argsort()
-        for index in order.tolist():
-            record = records[index]
-            pair = [
-                torch.from_numpy(np.array(read_frame(frame))).to(device).movedim(2, 0)[None].float()
-                for frame in (record.image1, record.image2)
-            ]
-            yield pair[0], pair[1]
+    if config.start == "noise":
+        shape = (3, config.side, config.side)
+        return Draws(config.seed, [0]).uniform("start", shape, 0, 255)[0]
+    if config.start not in STARTS:
+        raise ArgumentError(
+            f"PatchConfig: start is {config.start!r}, wanted one of {', '.join(STARTS)}, or the "
+            f"pixels of a picture"
+        )
+    cell = torch.arange(config.side) // STRIPE
+    rows = cell[:, None] * (config.start == "checks")
+    light = (cell + rows) % 2 == 1  # (1 or side, side)
+    return torch.where(light, 239.0, 16.0).expand(3, config.side, config.side).clone()
 
 
 def learn_patch(
@@ -143,78 +137,119 @@ def learn_patch(
     frames: Iterator[Frames],
     config: PatchConfig,
     progress: Progress | None = None,
+    *,
+    start: Tensor | None = None,
+    graph: bool = False,
 ) -> tuple[Tensor, list[float]]:
     """A patch (3, side, side) in 0 … 255, and the objective at every step.
 
-    frames: batches (b, 3, h, w) of any size, on the network's device; it ends the learning if it ends
-    progress: called with steps done, their number, and the objective
-    Facts: the network's weights, modes and gradients are left as they were.
+    frames: batches of any size up to `config.batch`, on the network's device; it ends the learning
+        if it ends
+    progress: called now and then with steps done, their number, and the objective
+    start: pixels (3, s, s) to begin with, in place of the config's; resized to its side
+    graph: record a step once and replay it, on CUDA, with batches of one size
+    Facts: the network's weights, modes and gradients are left as they were. Between two calls of
+    `progress` nothing waits for the device.
     """
     device = next(model.parameters()).device
-    draws = Draws(config.seed, [0], device)
-    patch = draws.uniform("start", (3, config.side, config.side), 0, 255)[0].requires_grad_(True)
-    optimiser = torch.optim.Adam([patch], lr=config.rate)
-    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(
-        optimiser, config.steps, eta_min=config.rate / 10
+    if graph and device.type != "cuda":
+        raise ArgumentError(f"learn_patch: a graph needs CUDA, and the network is on {device.type}")
+    first = start_patch(config) if start is None else _resized(start, config.side)
+    climb = Climb(first.to(device), config.rate, config.steps)
+    options = {**call_options(model, Setting(iters=config.iters)), "all_flows": True}
+    draws = Draws(config.seed, range(config.steps * config.batch), device)
+    low, high = (math.log(size) for size in config.sizes)
+    turn = math.radians(config.rotation)
+    drawn = (
+        draws.uniform("size", (), low, high).exp(),
+        draws.uniform("angle", (), -turn, turn),
+        draws.uniform("place", (2,)),
     )
-    options: dict[str, Any] = {"all_flows": False}
-    if config.iters is not None:
-        options["iters"] = config.iters
+
+    def step(image1: Tensor, image2: Tensor, truth: Tensor | None, *where: Tensor) -> Tensor:
+        def objective(patch: Tensor) -> Tensor:
+            return _objective(model, (image1, image2, truth), patch, where, config, options)
+
+        return climb(objective)
+
+    take = Replayed(step) if graph else step
+    values = torch.zeros(config.steps, device=device)
+    done = 0
     modes = {module: module.training for module in model.modules()}
     wanted = {p: p.requires_grad for p in model.parameters()}
-    values: list[float] = []
     try:
         model.eval().requires_grad_(False)
-        for step in range(config.steps):
-            pair = next(frames, None)
-            if pair is None:
-                break
-            value = _objective(model, pair, patch, step, config, options)
-            optimiser.zero_grad()
-            (-value).backward()
-            optimiser.step()
-            cosine.step()
-            with torch.no_grad():
-                patch.clamp_(0, 255)
-            values.append(float(value.detach()))
-            if progress is not None:
-                progress(step + 1, config.steps, values[-1])
+        while done < config.steps and (pair := next(frames, None)) is not None:
+            if len(pair[0]) > config.batch:
+                raise ArgumentError(
+                    f"learn_patch: {len(pair[0])} pairs at once, wanted at most {config.batch}"
+                )
+            here = slice(done * config.batch, done * config.batch + len(pair[0]))
+            climb.set_rate(done)
+            values[done] = take(*pair, *(part[here] for part in drawn))
+            done += 1
+            if progress is not None and (done % _TOLD_EVERY == 0 or done == config.steps):
+                progress(done, config.steps, float(values[done - 1]))
     finally:
         for module, training in modes.items():
             module.training = training
         for parameter, was in wanted.items():
             parameter.requires_grad_(was)
-    if not values:
+    if not done:
         raise ArgumentError("learn_patch: there were no frames, wanted at least one batch")
-    return patch.detach(), values
+    return climb.patch.clone(), values[:done].tolist()
+
+
+def _resized(pixels: Tensor, side: int) -> Tensor:
+    resized = F.interpolate(pixels[None].float(), (side, side), mode="bilinear", antialias=True)
+    return resized[0].clamp(0, 255)
 
 
 def _objective(
     model: nn.Module,
-    pair: Frames,
+    frames: Frames,
     patch: Tensor,
-    step: int,
+    where: Sequence[Tensor],
     config: PatchConfig,
     options: dict[str, Any],
 ) -> Tensor:
-    """What is maximised, of one batch."""
-    image1, image2 = pair
-    b = len(image1)
-    first = step * config.batch
-    draws = Draws(config.seed, range(first, first + b), image1.device)
-    low, high = (math.log(size) for size in config.sizes)
-    size = draws.uniform("size", (), low, high).exp()
-    turn = math.radians(config.rotation)
-    angle = draws.uniform("angle", (), -turn, turn)
-    centre = places(draws, image1, size)
-    with torch.no_grad():
-        untouched = model(image1, image2, **options).flow
-    pasted = [apply_patch(x, patch, centre, size, angle=angle) for x in (image1, image2)]
-    flow = model(*pasted, **options).flow
-    far = ~disc(image1, centre, size + 2 * config.margin)[:, 0]  # (b, h, w)
-    count = far.sum((1, 2)).clamp(min=1)
-    if config.objective == "cosine":
-        same = F.cosine_similarity(flow, untouched, dim=1, eps=_EPSILON)
-        return -((same * far).sum((1, 2)) / count).mean()
-    change = ((flow - untouched).square().sum(1) + _EPSILON).sqrt()
-    return ((change * far).sum((1, 2)) / count + _FLOOR).log().mean()
+    """What is maximised, of one batch; where: sizes (b,), angles (b,), places as shares (b, 2)."""
+    image1, image2, truth = frames
+    size, angle, place = where
+    centre = places_at(place, image1, size)
+    if config.objective != "error":
+        with torch.no_grad():
+            target = model(image1, image2, **options).flow
+    elif truth is not None:
+        target = truth
+    else:
+        raise ArgumentError(
+            'learn_patch: the objective "error" needs frames with truth, and these have none; '
+            'wanted procedural pairs, or the objective "change"'
+        )
+    pasted = [
+        apply_patch(x, patch, centre, size, angle=angle, largest=config.sizes[1])
+        for x in (image1, image2)
+    ]
+    output = model(*pasted, **options)
+    flows = output.flows or (output.flow,)
+    regions = [
+        (share, ~disc(image1, centre, size + 2 * margin)[:, 0])  # (b, h, w)
+        for share, margin in ((1 - config.near, config.margin), (config.near, 0.0))
+        if share
+    ]
+
+    def of(flow: Tensor) -> Tensor:
+        if config.objective == "cosine":
+            value = -F.cosine_similarity(flow, target, dim=1, eps=_EPSILON)
+        else:
+            value = ((flow - target).square().sum(1) + _EPSILON).sqrt()
+        found = []
+        for share, region in regions:
+            mean = (value * region).sum((1, 2)) / region.sum((1, 2)).clamp(min=1)
+            found.append(share * (mean if config.objective == "cosine" else (mean + _FLOOR).log()))
+        return torch.stack(found).sum(0).mean()
+
+    weights = [_DECAY ** (len(flows) - 1 - i) for i in range(len(flows))]
+    parts = [weight * of(flow) for weight, flow in zip(weights, flows, strict=True)]
+    return torch.stack(parts).sum() / sum(weights)

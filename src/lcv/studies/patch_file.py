@@ -103,7 +103,12 @@ def load_patch(path: str | os.PathLike[str]) -> Patch:
     return Patch(patch.name, patch.pixels, card)
 
 
-def control_patches(patch: Patch, seed: int, indices: Sequence[int]) -> Tensor:
+def random_patches(side: int, seed: int, indices: Sequence[int]) -> Tensor:
+    """A random patch for every index: (n, 3, side, side), every pixel and channel uniform in 0 … 255."""
+    return Draws(seed, indices).uniform("random patch", (3, side, side), 0, 255)
+
+
+def matched_patches(patch: Patch, seed: int, indices: Sequence[int]) -> Tensor:
     """A random patch for every index, with the statistics of a given one: (n, 3, s, s).
 
     White noise is given the power spectrum of the patch inside its disc, one random phase for all

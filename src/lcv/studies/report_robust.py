@@ -22,13 +22,13 @@ from lcv.studies.report_blocks import (
     TableBlock,
 )
 from lcv.studies.report_sources import Robustness
+from lcv.studies.robustness.pasted import RULES
 from lcv.studies.robustness.plots import curves_of
-from lcv.studies.robustness.registry import RULES
 
 PARTS = {
     "gamma": ("Illumination, γ", ("gamma",)),
     "noise": ("Noise", ("noise-variance", "noise-deviation")),
-    "patch": ("Adversarial patch, size in px", ("patch", "random")),
+    "patch": ("Adversarial patch, size in px", ("patch", "random", "matched")),
 }
 METRIC = "epe_image"
 WIDEST = 1500
@@ -152,10 +152,12 @@ def _harm(source: Robustness) -> list[Block]:
         "learned − random px",
         "95 % over scenes",
         "sign test p",
+        "learned − matched px",
+        "95 % over scenes",
     )
     rows = []
     for r in found:
-        span = r["harm_beyond_random_interval"]
+        matched = r.get("harm_beyond_matched")
         rows.append(
             Row(
                 (
@@ -166,15 +168,26 @@ def _harm(source: Robustness) -> list[Block]:
                     str(r["pairs"]),
                     f"{r['harm']:.4f}",
                     f"{r['random_harm']:.4f}",
-                    f"{r['harm_beyond_random']:+.4f}".replace("-", "−"),
-                    f"{span[0]:.4f} … {span[1]:.4f}" if span else "–",
-                    f"{r['sign_test_p']:.2g}",
+                    _signed(r["harm_beyond_random"]),
+                    _span(r["harm_beyond_random_interval"]),
+                    f"{r['random_sign_test_p']:.2g}",
+                    "–" if matched is None else _signed(matched),
+                    _span(r.get("harm_beyond_matched_interval")),
                 )
             )
         )
     margin = source.study.settings["margin"]
     caption = f"Increase of EPE further than {margin:g} px outside a patch"
-    return [TableBlock(caption, head, tuple(rows))]
+    said = "Random: random pixels. Matched: a random patch with grey levels and spectrum of the learned."
+    return [TableBlock(caption, head, tuple(rows)), Points((said,))]
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def _span(span: Sequence[float] | None) -> str:
+    return f"{span[0]:.4f} … {span[1]:.4f}".replace("-", "−") if span else "–"
 
 
 def _picture(path: Path) -> Picture:

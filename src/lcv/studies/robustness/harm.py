@@ -1,8 +1,9 @@
 """The harm that a patch does far from itself, and how much of it is the patch's own.
 
 Far is further than the study's margin outside the rim. Harm in a pair is the mean error of its far
-pixels with the patch less that without. A random patch of the same statistics, at the same place,
-does some harm too; what a learned patch does beyond it is compared pair by pair.
+pixels with the patch less that without. A random patch at the same place does some harm too; what a
+learned patch does beyond it is compared pair by pair. There are two such controls: random pixels,
+the one that the question is about, and a random patch of the learned one's statistics.
 """
 
 from __future__ import annotations
@@ -15,25 +16,21 @@ from lcv.studies.robustness.results import Key, Study, interval
 
 
 def harms(study: Study) -> list[dict[str, Any]]:
-    """One row for every source, network, patch and size that has been measured with its control.
+    """One row for every source, network, patch and size that has been measured with random pixels.
 
     A patch is white-box for the network whose parameters its card names, black-box for all others.
-    Every row names its numbers: means over pairs, in px, and 95 % intervals.
+    Every row names its numbers: means over pairs, in px, and 95 % intervals; those of the second
+    control are None where it was not measured.
     """
     rows = []
     for source, network, stress, level in study.cells:
         kind, _, name = stress.partition(":")
         key: Key = (source, network, stress, level)
-        control: Key = (source, network, f"random:{name}", level)
-        if kind != "patch" or control not in study.cells:
+        if kind != "patch" or (source, network, f"random:{name}", level) not in study.cells:
             continue
-        groups = study.groups[source]
-        learned, random = harm_of(study, key), harm_of(study, control)
-        more = [
-            None if a is None or b is None else a - b for a, b in zip(learned, random, strict=True)
-        ]
-        known = [value for value in more if value is not None]
-        if not known:
+        learned = harm_of(study, key)
+        pairs = sum(value is not None for value in learned)
+        if not pairs:
             continue
         card = study.about["stresses"][stress].get("patch") or {}
         target = (card.get("network") or {}).get("state_sha256")
@@ -45,17 +42,38 @@ def harms(study: Study) -> list[dict[str, Any]]:
                 "patch": name,
                 "size": level,
                 "box": "white" if white else "black",
-                "pairs": len(known),
+                "pairs": pairs,
                 "harm": _mean(learned),
-                "harm_interval": interval(learned, groups),
-                "random_harm": _mean(random),
-                "random_harm_interval": interval(random, groups),
-                "harm_beyond_random": _mean(more),
-                "harm_beyond_random_interval": interval(more, groups),
-                "sign_test_p": sign_test(known),
+                "harm_interval": interval(learned, study.groups[source]),
+                **_against(study, learned, (source, network, f"random:{name}", level)),
+                **_against(study, learned, (source, network, f"matched:{name}", level)),
             }
         )
     return rows
+
+
+def _against(study: Study, learned: Sequence[float | None], key: Key) -> dict[str, Any]:
+    """The harm of a control, and what the learned patch does beyond it in the same pairs."""
+    source, _, stress, _ = key
+    name = stress.partition(":")[0]
+    words = (
+        f"{name}_harm",
+        f"{name}_harm_interval",
+        f"harm_beyond_{name}",
+        f"harm_beyond_{name}_interval",
+        f"{name}_sign_test_p",
+    )
+    if key not in study.cells:
+        return dict.fromkeys(words)
+    groups = study.groups[source]
+    # A control lies where the patch lies, so both have far pixels or neither has.
+    control = harm_of(study, key)
+    more = [
+        None if a is None or b is None else a - b for a, b in zip(learned, control, strict=True)
+    ]
+    p = sign_test([value for value in more if value is not None])
+    values = (_mean(control), interval(control, groups), _mean(more), interval(more, groups), p)
+    return dict(zip(words, values, strict=True))
 
 
 def harm_of(study: Study, key: Key) -> list[float | None]:

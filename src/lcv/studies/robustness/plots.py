@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 INK = "#22303c"
 COLOURS = ("#c8503c", "#2f6f9f", "#5f8f3e", "#8a5fa8", "#b98a1e", "#4f5b66")
-DASHED = (0, (4, 2))
+CONTROLS = {
+    "random": ("random pixels", (0, (4, 2))),
+    "matched": ("random patch of the same statistics", (0, (1, 1.5))),
+}
+"""Words and line of what a patch is held against."""
 
 
 def curves_of(study: Study, source: str, metric: str = "epe_image") -> list[dict[str, Any]]:
@@ -41,7 +45,7 @@ def curves_of(study: Study, source: str, metric: str = "epe_image") -> list[dict
 
 
 def curves_figure(study: Study, source: str, metric: str = "epe_image") -> Figure:
-    """All stresses of one source; a patch and its random control share a panel, the latter dashed."""
+    """All stresses of one source; a patch and its controls share a panel, these in broken lines."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -65,9 +69,11 @@ def curves_figure(study: Study, source: str, metric: str = "epe_image") -> Figur
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     handles, labels = axes[0].get_legend_handles_labels()
-    if any(curve["stress"].startswith("random:") for curve in curves):
-        handles.append(Line2D([], [], color=INK, linestyle=DASHED))
-        labels.append("random patch of the same statistics")
+    kinds = {_control_of(curve["stress"]) for curve in curves}
+    for kind, (words, line) in CONTROLS.items():
+        if kind in kinds:
+            handles.append(Line2D([], [], color=INK, linestyle=line))
+            labels.append(words)
     handles.append(Line2D([], [], color=INK, linestyle=":", linewidth=0.7))
     labels.append("frames as they are")
     figure.legend(
@@ -82,9 +88,13 @@ def curves_figure(study: Study, source: str, metric: str = "epe_image") -> Figur
     return figure
 
 
+def _control_of(stress: str) -> str | None:
+    kind, colon, _ = stress.partition(":")
+    return kind if colon and kind in CONTROLS else None
+
+
 def _panel_of(stress: str) -> str:
-    kind, colon, name = stress.partition(":")
-    return f"patch:{name}" if colon and kind == "random" else stress
+    return stress if _control_of(stress) is None else f"patch:{stress.partition(':')[2]}"
 
 
 def _draw(
@@ -99,10 +109,10 @@ def _draw(
     about = study.about["stresses"].get(panel) or study.about["stresses"][curves[0]["stress"]]
     for curve in curves:
         colour = COLOURS[networks.index(curve["network"]) % len(COLOURS)]
-        control = curve["stress"].startswith("random:")
+        control = _control_of(curve["stress"])
         label = None if control else curve["network"]
         style: dict[str, Any] = (
-            {"linestyle": DASHED} if control else {"marker": "o", "markersize": 3}
+            {"linestyle": CONTROLS[control][1]} if control else {"marker": "o", "markersize": 3}
         )
         axis.plot(
             curve["levels"], curve["values"], color=colour, linewidth=1.4, label=label, **style

@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
 from torch import Tensor
 
 from lcv.data.random import Draws, mix_integer, name_key
 from lcv.errors import ArgumentError
-from lcv.studies.patch_file import Patch, control_patches
+from lcv.studies.patch_file import Patch
 from lcv.studies.robustness import stress as does
 
 MARGIN = 32.0
 """Far from a patch is further than this many pixels outside its rim."""
+PATCH_KINDS = ("patch", "random", "matched")
+"""A patch and its two controls: names of stresses begin with them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Stress:
     neutral: the level that changes nothing, if there is one
     shown:   the level for pictures
     log:     levels are drawn on a logarithmic axis
-    patch:   the patch that it pastes, if it does; `control` where that is a random one like it
+    patch:   the patch that it pastes, if it does; `control` where it pastes a random one instead
+    twin:    the stress whose frames are the same as this one's, if one is known
     """
 
     name: str
@@ -64,6 +66,7 @@ class Stress:
     log: bool = False
     patch: Patch | None = None
     control: bool = False
+    twin: str | None = None
 
 
 def seed_of(seed: int, stress: str, level: float) -> int:
@@ -112,7 +115,6 @@ def _light_change(pairs: Pairs, level: float, seed: int) -> Pairs:
 
 _NOISE = (0.0001, 0.001, 0.01, 0.1)
 _GAMMA = (0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 2.0, 3.0)
-PATCH_SIZES = (50.0, 100.0, 150.0, 200.0)
 
 STRESSES: dict[str, Stress] = {
     s.name: s
@@ -188,74 +190,7 @@ STRESSES: dict[str, Stress] = {
         ),
     )
 }
-"""All stresses that need nothing but frames; `with_patches` adds those that paste one."""
-
-
-def _under_zero(pairs: Pairs, covered: Tensor) -> Pairs:
-    return replace(pairs, flow=torch.where(covered, 0, pairs.flow), valid=pairs.valid | covered)
-
-
-def _under_ignore(pairs: Pairs, covered: Tensor) -> Pairs:
-    return replace(pairs, valid=pairs.valid & ~covered)
-
-
-def _under_truth(pairs: Pairs, covered: Tensor) -> Pairs:
-    return pairs
-
-
-RULES: dict[str, tuple[str, Callable[[Pairs, Tensor], Pairs]]] = {
-    "zero": ("under the patch the truth is no motion, and counts", _under_zero),
-    "ignore": ("pixels under the patch are not counted", _under_ignore),
-    "truth": ("the scene's truth is kept under the patch, which hides it", _under_truth),
-}
-"""What becomes of the truth under a patch: words, and the function that does it."""
-
-
-def _paste(
-    pairs: Pairs, level: float, seed: int, *, patch: Patch, control: bool, rule: str, margin: float
-) -> Pairs:
-    image = pairs.image1
-    # A patch and its control share their places, so that they can be compared pair by pair.
-    draws = Draws(seed_of(seed, "patch", level), pairs.indices, image.device)
-    centre = does.places(draws, image, level)
-    if control:
-        pixels = control_patches(patch, seed, pairs.indices).to(image)
-    else:
-        pixels = patch.pixels.to(image)
-    done = pairs.both(lambda frame: does.apply_patch(frame, pixels, centre, level))
-    far = ~does.disc(image, centre, level + 2 * margin)
-    return replace(RULES[rule][1](done, does.disc(image, centre, level)), far=far)
-
-
-def with_patches(
-    patches: Sequence[Patch], rule: str = "zero", margin: float = MARGIN
-) -> dict[str, Stress]:
-    """All stresses: `STRESSES`, and for every patch "patch:NAME" and its control "random:NAME"."""
-    if rule not in RULES:
-        raise ArgumentError(
-            f"there is no rule {rule!r} for truth under a patch; there are {', '.join(RULES)}"
-        )
-    found = dict(STRESSES)
-    for patch in patches:
-        for kind, control in (("patch", False), ("random", True)):
-            name = f"{kind}:{patch.name}"
-            if name in found:
-                raise ArgumentError(
-                    f"two patches are called {patch.name!r}; wanted files of different names"
-                )
-            words = "patch" if not control else "random patch of the statistics of"
-            found[name] = Stress(
-                name,
-                f"{words} {patch.name}",
-                "diameter in px",
-                PATCH_SIZES,
-                partial(_paste, patch=patch, control=control, rule=rule, margin=margin),
-                shown=100.0,
-                paper=PATCH_SIZES,
-                patch=patch,
-                control=control,
-            )
-    return found
+"""All stresses that need nothing but frames; `pasted.with_patches` adds those that paste one."""
 
 
 def choose(
@@ -266,7 +201,7 @@ def choose(
     """The stresses asked for, in the registry's order, at their own levels or at others.
 
     names: of stresses, or their beginnings up to a colon: "patch" is every patch. None is all.
-    levels: by name, likewise
+    levels: by name, likewise; those of a patch are its controls' too, unless these have their own
     """
     levels = levels or {}
 
@@ -276,14 +211,18 @@ def choose(
     for word in (*(names or ()), *levels):
         if not any(matches(name, word) for name in known):
             hint = (
-                "; give a patch with --patch FILE" if word.startswith(("patch", "random")) else ""
+                "; give a patch with --patch FILE" if word.partition(":")[0] in PATCH_KINDS else ""
             )
             raise ArgumentError(f"there is no stress {word!r}; there are {', '.join(known)}{hint}")
     chosen = []
     for name, stress in known.items():
         if names is not None and not any(matches(name, word) for word in names):
             continue
-        own = next((tuple(v) for word, v in levels.items() if matches(name, word)), stress.levels)
+        patch = f"patch:{name.partition(':')[2]}" if stress.control else name
+        own = next(
+            (tuple(v) for of in (name, patch) for word, v in levels.items() if matches(of, word)),
+            stress.levels,
+        )
         if not own:
             raise ArgumentError(f"stress {name}: no level was given, wanted at least one")
         chosen.append(replace(stress, levels=tuple(sorted(set(map(float, own))))))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from lcv.studies.robustness.registry import MARGIN, Pairs, Stress
 from lcv.studies.robustness.results import NONE, Columns, Study, continued
 
 FILE = "robustness.json"
+SAVED_EVERY = 10.0
+"""Seconds; the file grows to megabytes, and writing it after every level would take longer than many
+a level itself."""
 Progress = Callable[[str, int, int], None]
 _KEPT = 2**31
 _DECIMALS = 6
@@ -86,7 +90,8 @@ def run_study(
     """Measure every network under every stress and level, and keep all of it in `folder`.
 
     Cells that the folder's file has already are kept, if they were measured with these settings;
-    `overwrite` forgets them. The file is written after every level of every stress.
+    `overwrite` forgets them. The file is written after a level whenever `SAVED_EVERY` seconds have
+    passed, and at the end, be that an error or an interruption.
     progress: called with what is measured, levels done, and their number
     """
     device = torch.device(device)
@@ -100,6 +105,7 @@ def run_study(
     work = [(s, stress, level) for s in sources for stress, level in _levels(stresses)]
     patched = any(stress.patch is not None for stress in stresses)
     with ExitStack() as stack:
+        changed = stack.enter_context(_saved_now_and_then(study, path))
         for network in networks:
             stack.enter_context(evaluating(network.model, protocol.precision))
         for done, (source, stress, level) in enumerate(work):
@@ -111,22 +117,50 @@ def run_study(
             ]
             if not missing:
                 continue
-            if stress is not None and level == stress.neutral:
-                for network in missing:
-                    same = study.cells[source.label, network.label, NONE, 0.0]
-                    study.add((source.label, network.label, name, level), same)
-            else:
+            if stress is not None:
+                missing = [n for n in missing if not _known(study, source, n, stress, level)]
+            if missing:
                 found = _measure(
                     missing, source, stress, level, protocol, seed, batch, device, patched
                 )
                 for label, columns in found.items():
                     study.add((source.label, label, name, level), columns)
-            study.save(path)
+            changed()
     study.about["harm"] = harms(study)
     study.save(path)
     if progress is not None:
         progress("done", len(work), len(work))
     return study
+
+
+@contextmanager
+def _saved_now_and_then(study: Study, path: Path) -> Iterator[Callable[[], None]]:
+    """Gives a function to call after every change; what it has not written is written at the end."""
+    written, unsaved = time.monotonic(), False
+
+    def changed() -> None:
+        nonlocal written, unsaved
+        unsaved = time.monotonic() - written < SAVED_EVERY
+        if not unsaved:
+            study.save(path)
+            written = time.monotonic()
+
+    try:
+        yield changed
+    finally:
+        if unsaved:
+            study.save(path)
+
+
+def _known(study: Study, source: Source, network: Network, stress: Stress, level: float) -> bool:
+    """Add the cell, if one with the very same frames has been measured; say whether it was so."""
+    before = stress.twin, level
+    if level == stress.neutral:
+        before = NONE, 0.0
+    same = study.cells.get((source.label, network.label, before[0] or "", before[1]))
+    if same is not None:
+        study.add((source.label, network.label, stress.name, level), same)
+    return same is not None
 
 
 def _measure(

@@ -73,6 +73,7 @@ def apply_patch(
     size: float | Tensor,
     *,
     angle: float | Tensor = 0.0,
+    largest: float | None = None,
 ) -> Tensor:
     """The images with a round patch pasted on them: opaque inside the disc, nothing outside.
 
@@ -80,6 +81,8 @@ def apply_patch(
     centre: (x, y) in pixels, the top left pixel being (0, 0), or (b, 2), one an image
     size:   diameter of the disc in pixels, or (b,); it may reach beyond the image
     angle:  the patch is turned by this many radians, from x towards y, or (b,)
+    largest: the caller's word that sizes are above 0 and at most this; then nothing waits for the
+        device that the sizes are on
 
     The patch is sampled bilinearly, after an antialiased reduction where it is larger than the disc,
     so gradients reach it. Facts: pixels further than size/2 from the centre are untouched, to the
@@ -92,9 +95,11 @@ def apply_patch(
         raise ArgumentError(f"apply_patch: {n} patches for {b} images, wanted one, or one an image")
     offset = _offsets(images, centre)  # (b, 2, h, w)
     diameter = _each("apply_patch", "size", size, images)
-    if not bool((diameter > 0).all()):
-        raise ArgumentError(f"apply_patch: size is {size}, wanted a positive number of pixels")
-    side = math.ceil(float(diameter.max()))
+    if largest is None:
+        if not bool((diameter > 0).all()):
+            raise ArgumentError(f"apply_patch: size is {size}, wanted a positive number of pixels")
+        largest = float(diameter.max())
+    side = math.ceil(largest)
     if side < s:
         patches = F.interpolate(patches, (side, side), mode="bilinear", antialias=True)
     turn = _each("apply_patch", "angle", angle, images)
@@ -125,10 +130,18 @@ def places(draws: Draws, images: Tensor, size: float | Tensor) -> Tensor:
 
     draws: for b images; the draw is called "place". size: diameters in pixels, or one for all
     """
+    return places_at(draws.uniform("place", (2,)), images, size)
+
+
+def places_at(shares: Tensor, images: Tensor, size: float | Tensor) -> Tensor:
+    """Centres (b, 2) at these shares (b, 2), 0 … 1, of the room that patches have in the images."""
     h, w = images.shape[-2:]
-    room = torch.tensor([w - 1.0, h - 1.0], dtype=images.dtype, device=images.device)
-    free = (room - _each("places", "size", size, images)[:, None]).clamp(min=0)
-    return (room - free) / 2 + free * draws.uniform("place", (2,)).to(images)
+    diameter = _each("places", "size", size, images)
+    found = []
+    for share, room in zip(shares.to(images).unbind(1), (w - 1.0, h - 1.0), strict=True):
+        free = (room - diameter).clamp(min=0)
+        found.append((room - free) / 2 + free * share)
+    return torch.stack(found, 1)
 
 
 def blur(images: Tensor, sigma: float) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -12,9 +13,10 @@ from lcv.data.formats.image import write_image
 from lcv.evaluate.protocols import Protocol
 from lcv.files import whole_file
 from lcv.studies.robustness.pairs import Source
+from lcv.studies.robustness.pasted import RULES
 from lcv.studies.robustness.pictures import stress_picture
 from lcv.studies.robustness.plots import curves_figure, curves_of
-from lcv.studies.robustness.registry import RULES, Stress
+from lcv.studies.robustness.registry import Stress
 from lcv.studies.robustness.results import INTERVALS, NONE, Study
 from lcv.studies.robustness.run import FILE, Network
 
@@ -97,21 +99,32 @@ def markdown(study: Study) -> str:
         margin = study.settings["margin"]
         lines += ["", f"## Harm further than {margin:g} px outside a patch", ""]
         lines += [
-            "Increase of EPE there, px; the last but one column is learned less random, pair by pair.",
+            "Increase of EPE there, px. Differences are pair by pair, with 95 % intervals and the p of "
+            "a sign test: to random pixels, and to random patches of the learned one's statistics.",
             "",
-            "| source | network | patch | box | diameter | pairs | learned | random | learned − random "
-            "[95 %] | sign test p |",
-            "|---|---|---|---|---|---|---|---|---|---|",
+            "| source | network | patch | box | diameter | pairs | learned | random | matched "
+            "| learned − random | learned − matched |",
+            "|---|---|---|---|---|---|---|---|---|---|---|",
         ]
         for r in rows:
-            span = r["harm_beyond_random_interval"]
-            words = f"[{span[0]:.4f}, {span[1]:.4f}]" if span else "[too few pairs]"
+            matched = r.get("matched_harm")
             lines.append(
                 f"| {r['source']} | {r['network']} | {r['patch']} | {r['box']} | {r['size']:g} | "
                 f"{r['pairs']} | {r['harm']:.4f} | {r['random_harm']:.4f} | "
-                f"{r['harm_beyond_random']:.4f} {words} | {r['sign_test_p']:.2g} |"
+                f"{'–' if matched is None else f'{matched:.4f}'} | "
+                f"{_beyond(r, 'random')} | {_beyond(r, 'matched')} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def _beyond(row: dict[str, Any], control: str) -> str:
+    """What a patch does beyond a control: mean, interval, p."""
+    value = row.get(f"harm_beyond_{control}")
+    if value is None:
+        return "–"
+    span = row[f"harm_beyond_{control}_interval"]
+    words = f"[{span[0]:.4f}, {span[1]:.4f}]" if span else "[too few pairs]"
+    return f"{value:.4f} {words}, p {row[f'{control}_sign_test_p']:.2g}"
 
 
 def _number(study: Study, key: tuple[str, str, str, float], metric: str) -> str:
