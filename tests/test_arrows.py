@@ -13,7 +13,7 @@ PACKAGE = Path(lcv.__file__).parent
 
 # A room may import itself, the rooms of lower layers, and within a layer what `BESIDE` allows.
 LAYERS = [
-    {"errors", "version"},
+    {"errors", "version", "words"},
     {"files"},
     {"inner_product", "cost_volume"},
     {"layers"},

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from lcv.errors import FileError
-from lcv.files import check_output, only_one, whole_file
+from lcv.files import check_output, make_folder, only_one, whole_file
 
 
 def test_a_file_appears_when_the_block_ends(tmp_path):
@@ -138,6 +138,18 @@ def test_a_folder_that_refuses_new_files_is_a_sentence(tmp_path, monkeypatch):
         whole_file(tmp_path / "a.txt"),
     ):
         pass
+
+
+def test_a_folder_is_made_with_those_above_it_or_refused_in_a_sentence(tmp_path):
+    folder = tmp_path / "a" / "b"
+    for _ in range(2):  # one that is there stays
+        make_folder(folder)
+        assert folder.is_dir()
+    (folder / "file").touch()
+    with pytest.raises(FileError, match="file: is a file, wanted a folder to write into"):
+        make_folder(folder / "file")
+    with pytest.raises(FileError, match="below: this folder cannot be made: Not a directory"):
+        make_folder(folder / "file" / "below")
 
 
 def test_only_one_at_a_time_and_no_lock_is_left(tmp_path):

@@ -52,6 +52,16 @@ def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:
         raise FileError(f"{path}: the folder {path.parent} does not exist; make it first")
 
 
+def make_folder(folder: Path) -> None:
+    """The folder and those above it, where they are not there yet."""
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder}: is a file, wanted a folder to write into")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: this folder cannot be made: {error.strerror}") from None
+
+
 @contextmanager
 def only_one(path: Path) -> Iterator[None]:
     """While the block runs, whoever else wants `path` waits, in this process or another.

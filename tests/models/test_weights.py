@@ -274,9 +274,14 @@ def test_unknown_names_are_shown(tmp_path):
 
 
 def test_what_load_and_build_cannot_do_is_said(tmp_path):
-    there = "raft-large, raft-small, vcn, vcn-small, ddflow, raft-small-vanilla, and `lcv models`"
-    with pytest.raises(ArgumentError, match=f"unknown model 'raft'; there are {there}"):
+    networks = "raft-large, raft-small, vcn, vcn-small, ddflow"
+    there = f"unknown model 'raft'; there are {networks}, and `lcv models`"
+    with pytest.raises(ArgumentError, match=there):
         lcv.build("raft")
+    with pytest.raises(ArgumentError, match=there):
+        lcv.load("raft", weights="raft-sintel.pth")
+    with pytest.raises(ArgumentError, match=f"there are {networks}, raft-small-vanilla, and `lcv"):
+        lcv.load("raft")
     with pytest.raises(ArgumentError, match=r"'raft_smal' \(did you mean raft-small\?\); there"):
         lcv.build("raft_smal")
     with pytest.raises(ArgumentError, match="unknown model 'raft'"):

@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
     import json
 
     from lcv.data.formats.image import read_image, write_image
-    from lcv.files import whole_file
+    from lcv.files import make_folder, whole_file
     from lcv.models.build import spec_of
     from lcv.models.embedded import EMBEDDED
     from lcv.visual.inspection import inspect_model
@@ -73,10 +73,7 @@ def run(arguments: list[str]) -> int:
         "pictures": [*drawn],
         "notes": notes,
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made a folder: {error.strerror}") from None
+    make_folder(folder)
     with whole_file(folder / "inspect.json", chosen.overwrite) as temporary:
         temporary.write_text(json.dumps(about, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     for file, picture in drawn.items():

@@ -7,9 +7,10 @@ import os
 import sys
 from dataclasses import dataclass
 
-from lcv.cli.parser import did_you_mean, either, in_options, remember
+from lcv.cli.parser import either, in_options, remember
 from lcv.errors import LcvError
 from lcv.version import __version__
+from lcv.words import did_you_mean
 
 
 @dataclass(frozen=True)

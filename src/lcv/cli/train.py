@@ -12,7 +12,6 @@ import re
 import sys
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -23,6 +22,7 @@ from lcv.cli.parser import device_name, remember
 from lcv.errors import ArgumentError
 from lcv.recipes import config_from, load_recipe, recipe_names
 from lcv.train.config import TrainConfig
+from lcv.words import meant, names_near
 
 HELP = "`lcv train RECIPE --help` lists all settings"
 KINDS = {
@@ -184,7 +184,7 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> dict[str, Any]:
         option = word.partition("=")[0]
         if option.startswith("--") and not _is_known(option, known):
             raise ArgumentError(f"there is no option {option}{nearest(option, known)}; {HELP}")
-    remember(parser._actions)
+    remember(parser._actions, arguments)
     try:
         return dict(parser.parse_args(arguments).as_dict())
     except argparse.ArgumentError as error:
@@ -205,10 +205,10 @@ def _sentence(message: str) -> str:
 def nearest(option: str, known: list[str]) -> str:
     """Options whose last word is close, wherever they are; else those of the same group, if any."""
     last = {name: name.lstrip("-").rpartition(".")[2] for name in known}
-    close = get_close_matches(option.lstrip("-").rpartition(".")[2], set(last.values()))
+    close = names_near(option.lstrip("-").rpartition(".")[2], set(last.values()), 3)
     near = [name for name in known if last[name] in close]
     if near:
-        return f" (did you mean {' or '.join(near)}?)"
+        return meant(near)
     group = option.rpartition(".")[0]
     beside = [name for name in known if group and name.rpartition(".")[0] == group]
     return f", wanted one of {', '.join(beside)}" if beside else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ from lcv.models.registry import (
     plain,
 )
 from lcv.models.weights import Found, fit, model_of
+from lcv.words import did_you_mean
 
 __all__ = ["BUILDERS", "Spec", "build", "find", "from_checkpoint", "load", "spec_of"]
 
@@ -71,7 +71,7 @@ def load(
             name, weights = EMBEDDED[name], embedded_file(name)
         elif isinstance(weights, str) and weights == name:  # its own, said twice
             name = EMBEDDED[name]
-    check_name(name)
+    check_name(name, embedded=weights is None)
     check_options(name, options)
     if inner_product is not None:
         check_inner_product(inner_product)
@@ -150,8 +150,7 @@ def find(weights: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror}") from None
     known = dict.fromkeys((*EMBEDDED, *PUBLISHED))
-    near = get_close_matches(path.stem.lower(), known, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    hint = did_you_mean(path.stem, known)
     if path.stem in PUBLISHED:
         hint = f" (`lcv models --fetch {path.stem}` fetches the published one and prints its path)"
     raise FileError(

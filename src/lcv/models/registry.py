@@ -6,7 +6,6 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from torch import nn
@@ -17,6 +16,7 @@ from lcv.models.ddflow import ddflow
 from lcv.models.embedded import EMBEDDED
 from lcv.models.raft import raft_large, raft_small
 from lcv.models.vcn import vcn, vcn_small
+from lcv.words import did_you_mean
 
 BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "raft-large": raft_large,
@@ -42,8 +42,11 @@ class Spec:
         return asdict(self)
 
 
-def check_name(name: Any) -> None:
-    """Refuse what is not a key of BUILDERS."""
+def check_name(name: Any, embedded: bool = False) -> None:
+    """Refuse what is not a key of BUILDERS.
+
+    embedded: the caller takes the names of embedded weights too, so they are listed with the rest
+    """
     if not isinstance(name, str):
         raise ArgumentError(
             f"the model is a {type(name).__name__}, wanted one of the names {', '.join(BUILDERS)}"
@@ -54,10 +57,9 @@ def check_name(name: Any) -> None:
             f"the network, {EMBEDDED[name]!r}"
         )
     if name not in BUILDERS:
-        known = [*BUILDERS, *(twin for twin in EMBEDDED if twin not in BUILDERS)]
-        near = get_close_matches(name.lower(), known, 1)
+        known = dict.fromkeys((*BUILDERS, *(EMBEDDED if embedded else ())))
         raise ArgumentError(
-            f"unknown model {name[:80]!r}{f' (did you mean {near[0]}?)' if near else ''}; there are "
+            f"unknown model {name[:80]!r}{did_you_mean(name, known)}; there are "
             f"{', '.join(known)}, and `lcv models` says more about each"
         )
 

@@ -15,13 +15,13 @@ import json
 import os
 import pkgutil
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 
 from lcv.errors import ArgumentError, FileError
 from lcv.recipes.stored import config_from
 from lcv.train.config import TrainConfig
+from lcv.words import did_you_mean
 
 __all__ = ["config_from", "load_recipe", "recipe_names"]
 
@@ -44,8 +44,7 @@ def load_recipe(name_or_path: str | os.PathLike[str]) -> TrainConfig:
         return _call(_module_at(path), name)
     if path.suffix == ".json":
         return config_from(_json_at(path), name)
-    near = get_close_matches(name, recipe_names())
-    which = f" (did you mean {' or '.join(near)}?)" if near else ""
+    which = did_you_mean(name, recipe_names(), 3)
     raise ArgumentError(
         f"there is no recipe {name!r}{which}; there are {', '.join(recipe_names())}; or give the "
         f"path of a .py file with a function recipe(), or of a run's config.json"

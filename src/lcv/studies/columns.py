@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from lcv.errors import ArgumentError
 from lcv.train.config import TrainConfig
+from lcv.words import did_you_mean
 
 KEEP_CHANNELS = ("vcn", "vcn-small")
 """Networks whose cost volume does not sum over channels, so that the form of W matters."""
@@ -148,11 +148,9 @@ def choose(model: str, names: Sequence[str] = ("paper",)) -> tuple[Column, ...]:
         elif name in BY_NAME:
             wanted.add(name)
         else:
-            near = get_close_matches(name, BY_NAME, n=2)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
             raise ArgumentError(
-                f"there is no column {name!r}; {hint}There are {', '.join(BY_NAME)}, and the sets "
-                f"{', '.join(sets)}"
+                f"there is no column {name!r}{did_you_mean(name, BY_NAME, 2)}; there are "
+                f"{', '.join(BY_NAME)}, and the sets {', '.join(sets)}"
             )
     return tuple(column for column in COLUMNS if column.name in wanted)
 

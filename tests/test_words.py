@@ -1,0 +1,31 @@
+"""What somebody may have meant: the nearest names, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcv.words import did_you_mean, meant, names_near
+
+KNOWN = ("raft-large", "raft-small", "vcn")
+
+
+@pytest.mark.parametrize(
+    ("word", "most", "sentence"),
+    [
+        ("raft-smal", 1, " (did you mean raft-small?)"),
+        ("RAFT-SMAL", 1, " (did you mean raft-small?)"),
+        ("raft-smarge", 2, " (did you mean raft-small or raft-large?)"),
+        ("", 1, ""),
+        ("pwc-net", 3, ""),
+    ],
+)
+def test_sentences(word, most, sentence):
+    found = did_you_mean(word, KNOWN, most)
+    assert sorted(found.replace("?)", " ").split()) == sorted(sentence.replace("?)", " ").split())
+    assert found == meant(names_near(word, KNOWN, most))
+    assert found == did_you_mean(word, iter(KNOWN), most)
+
+
+def test_a_known_name_is_nearest_to_itself():
+    for name in KNOWN:
+        assert names_near(name, KNOWN) == [name]
