@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 
 import pytest
+import torch
 
 from lcv.bench import bench, bench_table, every_cell
 from lcv.bench.cells import KINDS, Cell, _measured
@@ -16,7 +17,7 @@ SIZES = [(64, 72), (128, 96)]
 
 
 def test_each_cell_has_a_twin_that_differs_in_lcv_alone():
-    found = every_cell(["raft-small", "vcn"], SIZES, 3, 2, "cpu")
+    found = every_cell(["raft-small", "vcn"], [(80, 72), (128, 96)], 3, 2, "cpu")
     assert len(found) == len({*found}) == 2 * 2 * (2 + 1)
     for without, having in zip(found[::2], found[1::2], strict=True):
         assert (without.inner_product, having.inner_product) == KINDS
@@ -65,10 +66,26 @@ def test_a_cell_that_fails_leaves_the_others(monkeypatch):
 
 def test_nothing_measured_is_an_error_with_its_reason(monkeypatch):
     failed = _measured(Cell("raft-small", "euclidean", "all-pairs", 8, 8))
-    assert "frame1 is 8×8 pixels; raft-small needs at least" in failed["error"]
+    assert failed["error"].startswith("frame1 is 8×8 pixels; raft-small needs at least")
     monkeypatch.setattr("lcv.bench.cells._measured", lambda cell: failed)
     with pytest.raises(LcvError, match=r"nothing could be measured.*needs at least"):
-        bench(["raft-small"], [(8, 8)])
+        bench(["raft-small"], SIZES)
+
+
+@pytest.mark.parametrize(
+    ("models", "sizes", "message"),
+    [
+        (["raft-small"], [], "bench: no size is given, wanted at least one"),
+        ([], SIZES, "bench: no model is given, wanted at least one"),
+        (["ddflow", "raft-small"], [(64, 72), (56, 72)], "size is 56x72, but raft-small needs at"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before(monkeypatch, models, sizes, message):
+    monkeypatch.setattr("lcv.bench.cells._measured", lambda cell: pytest.fail("measured"))
+    state = torch.get_rng_state()
+    with pytest.raises(ArgumentError, match=message):
+        bench(models, sizes)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is not known")

@@ -46,10 +46,37 @@ def test_what_failed_is_in_the_table_and_in_the_exit_code(rows, capsys):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ["--size", "64x72", "--size", "72x96", "--model", "raft-small", "--model", "ddflow"],
+        ["--size", "64x72", "72x96", "--model", "raft-small", "ddflow"],
+    ],
+)
+def test_options_that_are_repeated_add_up(rows, words):
+    assert cli.main(["bench", *words]) == 0
+    found = {(cell.model, cell.height, cell.width) for cell in rows}
+    assert found == {(name, *s) for name in ("raft-small", "ddflow") for s in [(64, 72), (72, 96)]}
+
+
+def test_what_is_not_said_has_a_default(rows):
+    assert cli.main(["bench"]) == 0
+    assert {(cell.model, cell.height, cell.width) for cell in rows} == {("raft-small", 440, 1024)}
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--size", "64"], "--size is '64', wanted HxW, for instance 440x1024"),
         (["--size", "0x64"], "--size is '0x64', wanted HxW"),
+        (
+            ["--size", "64x72", "40x60"],
+            "lcv: --size is 40x60, but raft-small needs at least 57x57\n",
+        ),
+        (["--size", "64x64", "--model", "vcn"], "--size is 64x64, but vcn needs at least 65x65"),
+        (
+            ["--model", "raft"],
+            "there are raft-large, raft-small, vcn, vcn-small, ddflow, and `lcv models`",
+        ),
         (["--model", "raft-smal"], "--model: unknown model 'raft-smal' (did you mean raft-small?)"),
         (["--repeats", "0"], "--repeats is '0', wanted a whole number of 1 or more"),
         (["-o", "none/b.json"], "none/b.json: the folder none does not exist; make it first"),

@@ -10,8 +10,11 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from lcv.errors import LcvError
-from lcv.models.registry import check_name
+import torch
+
+from lcv.errors import ArgumentError, LcvError
+from lcv.models.build import build
+from lcv.predict.engines import engine_for
 
 FORMAT = "lcv bench 1"
 KINDS = ("euclidean", "elliptical")
@@ -36,12 +39,19 @@ class Cell:
 def every_cell(
     models: Sequence[str], sizes: Sequence[tuple[int, int]], iters: int, repeats: int, device: str
 ) -> list[Cell]:
-    """All of them, those that are compared beside each other."""
+    """All of them, those that are compared beside each other; what cannot be measured is refused."""
+    for what, given in (("model", models), ("size", sizes)):
+        if not given:
+            raise ArgumentError(f"bench: no {what} is given, wanted at least one")
     found = []
     for name in models:
-        check_name(name)
+        least = _least_side(name)
         raft = name.startswith("raft")
         for height, width in sizes:
+            if min(height, width) < least:
+                raise ArgumentError(
+                    f"size is {height}x{width}, but {name} needs at least {least}x{least}"
+                )
             for strategy in RAFT_STRATEGIES if raft else ("local",):
                 for kind in KINDS:
                     own = (height, width, iters if raft else None, repeats, device)
@@ -76,6 +86,11 @@ def bench(
     if origin is None:
         raise LcvError(f"bench: nothing could be measured; the first says: {rows[0]['error']}")
     return {"format": FORMAT, "provenance": origin, "rows": rows}
+
+
+def _least_side(name: str) -> int:
+    with torch.random.fork_rng(devices=[]):  # its weights are drawn from nobody's numbers
+        return engine_for(build(name), None, None).least
 
 
 def _measured(cell: Cell) -> dict[str, Any]:

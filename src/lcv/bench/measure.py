@@ -66,5 +66,15 @@ def _noted(key: str) -> int | None:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith(key)), None)
 
 
+def main(cell: str) -> int:
+    """Print the numbers; or, to the other stream, why there are none, in one line."""
+    try:
+        print(json.dumps(measure(json.loads(cell))))
+    except Exception as error:  # torch raises many kinds, for lack of memory above all
+        print(" ".join(str(error).split()) or type(error).__name__, file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(json.loads(sys.argv[1]))))
+    sys.exit(main(sys.argv[1]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from lcv.evaluate.tables import Grid
 
-KINDS = {"euclidean": "no", "elliptical": "yes"}
+HAS_LCV = {"euclidean": "no", "elliptical": "yes"}
 
 
 def bench_table(found: dict[str, Any]) -> Grid:
@@ -21,7 +21,7 @@ def bench_table(found: dict[str, Any]) -> Grid:
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
     size = f"{row['height']}×{row['width']}"
-    who = (row["model"], KINDS[row["inner_product"]], row["strategy"])
+    who = (row["model"], HAS_LCV[row["inner_product"]], row["strategy"])
     what = (*who, size, str(row["iters"] or "–"))
     if "error" in row:
         return (*what, "failed", row["error"][:40], "–")

@@ -17,12 +17,13 @@ def run(arguments: list[str]) -> int:
         "is a process of its own. Weights are random, which changes neither.",
     )
     add = parser.add_argument
-    add("--model", nargs="+", default=["raft-small"], metavar="M", help="networks (raft-small)")
+    # Defaults come later: "extend" would add to them what is given.
+    add("--model", nargs="+", action="extend", metavar="M", help="networks (raft-small)")
     add(
         "--size",
         nargs="+",
+        action="extend",
         type=size,
-        default=[(440, 1024)],
         metavar="HxW",
         help="of the frames (440x1024)",
     )
@@ -40,8 +41,8 @@ def run(arguments: list[str]) -> int:
         check_output(chosen.output, chosen.overwrite)
     with one_bar_or_lines() as progress:
         found = bench(
-            chosen.model,
-            chosen.size,
+            chosen.model or ["raft-small"],
+            chosen.size or [(440, 1024)],
             iters=chosen.iters,
             repeats=chosen.repeats,
             device=chosen.device,
