@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 import torch
@@ -192,3 +195,35 @@ def test_without_truth_the_census_loss_of_the_middles_is_told(panned):
 def test_a_network_without_backward_flow_cannot_be_judged_by_frames(panned):
     with pytest.raises(ArgumentError, match=r"validation.film: .*gives no backward flow"):
         validation_of(panned, film=SplitConfig("frames"))(Still())
+
+
+class Met(Processes):
+    """Processes that are threads: a sum waits until each has come to it."""
+
+    meeting = threading.Barrier(3, timeout=10)
+    brought: ClassVar[list[torch.Tensor]] = []
+
+    def sum(self, value):
+        self.brought.append(value)
+        self.meeting.wait()
+        return torch.stack(self.brought).sum(0)
+
+
+def test_processes_without_a_pair_of_their_own_refuse_it_too(panned):
+    """Two pairs for three processes: the third has none to see the network by."""
+    split = SplitConfig("frames", options={"part": "held-out"})
+    config = replace(panned, validation={"film": split})
+
+    def refusal(rank: int) -> str:
+        try:
+            Validation(config, Met(rank, 3, CPU))(Still())
+        except ArgumentError as error:
+            return str(error)
+        except threading.BrokenBarrierError:
+            return "waited in vain"
+        return "measured"
+
+    with ThreadPoolExecutor(3) as threads:
+        told = list(threads.map(refusal, range(3)))
+    assert len({*told}) == 1
+    assert "gives no backward flow" in told[0]

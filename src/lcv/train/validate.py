@@ -152,24 +152,29 @@ class Validation:
     def _compare_frames(self, model: nn.Module, name: str) -> dict[str, float]:
         """The census loss of the flow and of zero flow, mean over pairs; every pixel counts.
 
-        Occlusions are not left out, since a network that calls everything occluded would win.
+        Occlusions are not left out, since a network that calls everything occluded would win. What
+        the network gives is told to all processes with the sums: one that has no pair of its own
+        cannot see it, and would wait for ever for those that ended without them.
         """
         dtype = next(model.parameters()).dtype
-        sums = torch.zeros(3, dtype=torch.float64, device=self.processes.device)
+        sums = torch.zeros(4, dtype=torch.float64, device=self.processes.device)
         own = self.without_truth[name][self.processes.rank :: self.processes.world]
         for record in own:
             image1, image2 = self._middles(record, dtype)
             output = model(image1, image2)
             if output.backward is None:
-                raise ArgumentError(
-                    f"validation.{name}: its pairs have no truth, and the network gives no backward "
-                    f"flow to compare frames by; wanted a dataset with truth, or model.name ddflow"
-                )
+                sums[3] = 1
+                break
             nothing = torch.zeros_like(output.flow)
             sums[0] += census_loss(image1, image2, output.flow, output.backward.flow)
             sums[1] += census_loss(image1, image2, nothing, nothing)
             sums[2] += 1
-        census, zero, count = self.processes.sum(sums).tolist()
+        census, zero, count, one_way = self.processes.sum(sums).tolist()
+        if one_way:
+            raise ArgumentError(
+                f"validation.{name}: its pairs have no truth, and the network gives no backward "
+                f"flow to compare frames by; wanted a dataset with truth, or model.name ddflow"
+            )
         return {f"{name}/census": census / count, f"{name}/zero_flow_census": zero / count}
 
     def _middles(self, record: Readable, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -117,3 +117,22 @@ def save_clip(
             frame.time_base = Fraction(1, 1000)
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
+
+
+def save_changing_clip(path: Path) -> None:
+    """Three frames of 48×32 and three of 64×48, in a transport stream, which may change its size
+    on the way: another coder takes over."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.height, stream.width, stream.pix_fmt = 32, 48, "yuv420p"
+        second = av.CodecContext.create("mpeg4", "w")
+        second.height, second.width, second.pix_fmt = 48, 64, "yuv420p"
+        second.time_base = Fraction(1, 10)
+        for first, coder in enumerate((stream, second)):
+            for number in range(3):
+                rgb = some_rgb(32 + 16 * first, 48 + 16 * first, number)
+                frame = av.VideoFrame.from_ndarray(rgb, "rgb24")
+                frame.pts, frame.time_base = 3 * first + number, Fraction(1, 10)
+                for packet in coder.encode(frame):
+                    packet.stream, packet.time_base = stream, Fraction(1, 10)
+                    container.mux(packet)

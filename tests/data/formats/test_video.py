@@ -10,7 +10,7 @@ import av
 import numpy as np
 import pytest
 
-from data.formats.samples import save_clip, some_rgb
+from data.formats.samples import save_changing_clip, save_clip, some_rgb
 from lcv.data.formats.video import read_video, timed_frames, video_info
 from lcv.errors import FileError
 from testing.shared import shared
@@ -159,21 +159,7 @@ def test_every_cut_is_refused(tmp_path, kind):
 
 
 def test_a_change_of_size_is_refused_and_named(tmp_path):
-    # Transport streams may change their size on the way; here another coder takes over.
-    with av.open(str(tmp_path / "a.ts"), "w") as container:
-        stream = container.add_stream("mpeg4", rate=10)
-        stream.height, stream.width, stream.pix_fmt = 32, 48, "yuv420p"
-        second = av.CodecContext.create("mpeg4", "w")
-        second.height, second.width, second.pix_fmt = 48, 64, "yuv420p"
-        second.time_base = Fraction(1, 10)
-        for first, coder in enumerate((stream, second)):
-            for number in range(3):
-                rgb = some_rgb(32 + 16 * first, 48 + 16 * first, number)
-                frame = av.VideoFrame.from_ndarray(rgb, "rgb24")
-                frame.pts, frame.time_base = 3 * first + number, Fraction(1, 10)
-                for packet in coder.encode(frame):
-                    packet.stream, packet.time_base = stream, Fraction(1, 10)
-                    container.mux(packet)
+    save_changing_clip(tmp_path / "a.ts")
     with pytest.raises(FileError, match=r"a\.ts: frame 3 is 64×48, those before are 48×32"):
         list(read_video(tmp_path / "a.ts"))
 

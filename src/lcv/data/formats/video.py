@@ -62,17 +62,10 @@ def timed_frames(
     """(seconds since the start of the film, frame) for every frame; see `read_video`."""
     path = Path(path)
     with opened(path, max_pixels) as (container, stream):
-        size = None
-        for number, frame in enumerate(decoded(path, container, stream)):
-            check_pixels(path, frame.width, frame.height, max_pixels)
-            if size not in (None, (frame.width, frame.height)):
-                raise FileError(
-                    f"{path}: frame {number} is {frame.width}×{frame.height}, those before are "
-                    f"{size[0]}×{size[1]}; cut the film where its size changes"
-                )
-            size = frame.width, frame.height
+        frame = None
+        for frame in of_one_size(path, decoded(path, container, stream), max_pixels):
             yield frame.time, upright(path, frame)
-        if size is None:
+        if frame is None:
             raise FileError(f"{path}: has a video stream but not one frame; the file is damaged")
 
 
@@ -152,6 +145,20 @@ def decoded(path: Path, container: Any, stream: Any) -> Iterator[Any]:
     except (av.FFmpegError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"{path}: damaged video at frame {number}: {reason}") from None
+
+
+def of_one_size(path: Path, frames: Iterator[Any], max_pixels: int) -> Iterator[Any]:
+    """The frames of a film from its beginning; too large a size, or another one, is refused."""
+    size = None
+    for number, frame in enumerate(frames):
+        check_pixels(path, frame.width, frame.height, max_pixels)
+        if size not in (None, (frame.width, frame.height)):
+            raise FileError(
+                f"{path}: frame {number} is {frame.width}×{frame.height}, those before are "
+                f"{size[0]}×{size[1]}; cut the film where its size changes"
+            )
+        size = frame.width, frame.height
+        yield frame
 
 
 def _turns(path: Path, frame: Any) -> int:

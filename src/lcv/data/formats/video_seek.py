@@ -3,7 +3,8 @@
 A film is decoded once, without its colours, to learn when each frame is shown and which are key
 frames; then frames are reached from the key frame before them. Where times are missing, double or
 not kept after a jump, the film is decoded from its beginning, as `read_video` does: that is the
-slow and certain way, and what comes out is the same.
+slow and certain way, and what comes out is the same. What `read_video` refuses is refused, too, and
+already when the times are learned: so is a film whose frames change their size further on.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import av
 import numpy as np
 
 from lcv.data.formats.checks import LIMIT_PIXELS
-from lcv.data.formats.video import decoded, opened, upright
+from lcv.data.formats.video import decoded, of_one_size, opened, upright
 from lcv.errors import FileError
 
-Times = tuple[tuple[int, ...], tuple[int, ...]]
-"""When each frame is shown, in ticks of the stream; and the numbers of the key frames."""
+
+class Times(NamedTuple):
+    """When each frame is shown, in ticks of the stream; the numbers of the key frames; and the
+    width and height of all frames."""
+
+    shown: tuple[int, ...]
+    keys: tuple[int, ...]
+    size: tuple[int, int]
 
 
 def frames_at(
@@ -39,8 +46,8 @@ def frames_at(
         if len(found) == count:
             return [upright(path, frame) for frame in found]
     with opened(path, max_pixels) as (container, stream):
-        frames = islice(decoded(path, container, stream), first, first + count)
-        images = [upright(path, frame) for frame in frames]
+        every = of_one_size(path, decoded(path, container, stream), max_pixels)
+        images = [upright(path, frame) for frame in islice(every, first, first + count)]
     if len(images) < count:
         raise FileError(f"{path}: has no frame {first + count - 1}; it ends earlier")
     return images
@@ -49,20 +56,22 @@ def frames_at(
 @functools.lru_cache(maxsize=64)
 def _times(path: Path, _size: int, _changed: int, max_pixels: int) -> Times | None:
     """None if frames cannot be told by their times. Size and time of the file: for the cache."""
-    shown, keys = [], []
+    shown, keys, size = [], [], (0, 0)
     with opened(path, max_pixels) as (container, stream):
-        for number, frame in enumerate(decoded(path, container, stream)):
+        every = of_one_size(path, decoded(path, container, stream), max_pixels)
+        for number, frame in enumerate(every):
+            size = frame.width, frame.height
             shown.append(frame.pts)
             if frame.key_frame:
                 keys.append(number)
     if None in shown or not keys or keys[0] != 0 or any(b <= a for a, b in pairwise(shown)):
         return None
-    return tuple(shown), tuple(keys)
+    return Times(tuple(shown), tuple(keys), size)
 
 
 def _after_jump(container: Any, stream: Any, times: Times, first: int, count: int) -> Iterator[Any]:
     """The frames wanted, as far as they come whole and at their times after the key frame."""
-    shown, keys = times
+    shown, keys, size = times
     wanted = list(shown[first : first + count])
     if len(wanted) < count:
         return
@@ -72,6 +81,8 @@ def _after_jump(container: Any, stream: Any, times: Times, first: int, count: in
         for packet in container.demux(stream):
             for frame in packet.decode():
                 if frame.pts is None or frame.pts > wanted[0] or frame.is_corrupt:
+                    return
+                if (frame.width, frame.height) != size:
                     return
                 if frame.pts == wanted[0]:
                     yield frame
