@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import lcv
+from data.formats.samples import save_clip
+from lcv.cli import view_files
 from lcv.cli.main import main
 from lcv.data.formats.image import write_image
 from lcv.data.formats.video import read_video, video_info
@@ -164,6 +166,37 @@ def test_a_film_side_by_side(files, source, capsys):
     assert "3 frames" in capsys.readouterr().out
 
 
+def drawn_with(monkeypatch):
+    """The pages of a film of frames and flows, in place of the film."""
+    pages = []
+    real = view_files.check_same_size
+
+    def check(flow, of_flow, frame, image):
+        pages.append((frame.stem, flow.stem))
+        real(flow, of_flow, frame, image)
+
+    monkeypatch.setattr(view_files, "check_same_size", check)
+    return pages
+
+
+def test_flows_of_a_film_belong_to_the_frames_of_their_names(files, monkeypatch, capsys):
+    """The flow of frame 0 is missing; place by place, each of the others would be a frame late."""
+    lcv.write_flow("flows/f3.flo", flow_of(0))
+    (files / "flows" / "f0.flo").unlink()
+    pages = drawn_with(monkeypatch)
+    assert view("video", "frames", "--flow", "flows", "-o", "out.mp4") == 0
+    assert pages == [("f1", "f1"), ("f2", "f2"), ("f3", "f3")]
+    assert len(list(read_video("out.mp4"))) == 3
+
+
+def test_flows_of_other_names_belong_to_the_frames_of_their_places(files, monkeypatch):
+    for k in range(3):
+        (files / "flows" / f"f{k}.flo").rename(files / "flows" / f"flow{k + 1}.flo")
+    pages = drawn_with(monkeypatch)
+    assert view("video", "frames", "--flow", "flows", "-o", "out.mp4") == 0
+    assert pages == [("f0", "flow1"), ("f1", "flow2"), ("f2", "flow3")]
+
+
 def test_nothing_is_overwritten_unasked(files, capsys):
     assert view("a.flo", "-o", "one.png") == 0
     before = (files / "one.png").read_bytes()
@@ -210,7 +243,17 @@ REFUSALS = [
     ),
     ("video frames --flow flows -o x.gif", "wanted the name of a film, ending in .mp4"),
     ("video frames --flow one=flows two=short -o x.mp4", "3 in flows, 1 in short"),
-    ("video frames --flow short -o x.mp4", "more than 2 frames for 1 flows"),
+    (
+        "flows both -o x",
+        "flows/f0.flo and both/f0.flo would both be drawn as x/f0.png; draw them one",
+    ),
+    ("both -o x", "as x/f0.png; draw them one kind at a time, as 'both/*.flo'"),
+    ("video frames --flow short -o x.mp4", "frames: 4 frames for 1 flows; wanted as many, or one"),
+    ("video film.mkv --flow short -o x.mp4", "film.mkv: 4 frames for 1 flows; wanted as many, or"),
+    (
+        "video frames --flow one=flows two=later -o x.mp4",
+        "--flow: one has the flow of frames/f0.png where two has that of frames/f1.png; wanted flows",
+    ),
     ("video frames/f0.png --flow flows -o x.mp4", "1 frames for 3 flows"),
     ("video none --flow flows -o x.mp4", "none: there is no such file"),
 ]
@@ -219,9 +262,16 @@ REFUSALS = [
 @pytest.mark.parametrize(("words", "sentence"), REFUSALS, ids=[words for words, _ in REFUSALS])
 def test_refusals(files, capsys, words, sentence):
     lcv.write_flow("small.flo", np.zeros((4, 5, 2), np.float32))
-    for folder in ("empty", "short"):
+    for folder in ("empty", "short", "both", "later"):
         (files / folder).mkdir()
-    lcv.write_flow("short/f0.flo", flow_of(0))
+    for name in (
+        "short/f0.flo",
+        "both/f0.flo",
+        "both/f0.npz",
+        *(f"later/f{k}.flo" for k in (1, 2, 3)),
+    ):
+        lcv.write_flow(name, flow_of(0))
+    save_clip(files / "film.mkv", [lcv.read_image(f"frames/f{k}.png") for k in range(4)])
     before = sorted(files.rglob("*"))
     assert sentence in refused(capsys, *words.split())
     assert sorted(files.rglob("*")) == before

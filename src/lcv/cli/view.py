@@ -119,6 +119,7 @@ def number_of(flow: Known, truth: Known) -> str:
 
 def _pictures(chosen: argparse.Namespace) -> int:
     from lcv.data.formats.image import write_image
+    from lcv.files import make_folder
 
     flows = view_files.flow_files(chosen.flow)
     paths = view_files.targets(flows, chosen.output, chosen.overwrite)
@@ -136,7 +137,7 @@ def _pictures(chosen: argparse.Namespace) -> int:
         drawn = _colours(chosen, flows)
     for path, (picture, words) in zip(paths, drawn, strict=True):
         # Not before: what cannot be drawn leaves no empty folder behind.
-        view_files.make_folder(path.parent)
+        make_folder(path.parent)
         write_image(path, picture, overwrite=chosen.overwrite)
         print(f"{path}: {words}")
     return 0

@@ -75,23 +75,17 @@ def targets(flows: list[Path], output: str, overwrite: bool) -> list[Path]:
     for flow in flows:
         target = path / f"{flow.stem}.png"
         if target in seen:
+            other = seen[target]
+            how = "one by one"
+            if other.parent == flow.parent and other.suffix != flow.suffix:
+                how = f"one kind at a time, as '{flow.parent / '*'}{other.suffix}'"
             raise ArgumentError(
-                f"{seen[target]} and {flow} would both be drawn as {target}; draw them one by one"
+                f"{other} and {flow} would both be drawn as {target}; draw them {how}"
             )
         seen[target] = flow
         if path.exists():
             check_output(target, overwrite)
     return list(seen)
-
-
-def make_folder(folder: Path) -> None:
-    """The folder that pictures go to, if it is not there."""
-    if folder.exists() and not folder.is_dir():
-        raise FileError(f"{folder}: is a file, wanted a folder to write into")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made a folder: {error.strerror}") from None
 
 
 def read_known(path: Path) -> Known:

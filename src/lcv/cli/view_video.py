@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 DEFAULT_FPS = Fraction(10)
+Flows = dict[str, list[Path]]
 
 
 def run(arguments: list[str]) -> int:
@@ -27,7 +28,8 @@ def run(arguments: list[str]) -> int:
         nargs="+",
         required=True,
         metavar="NAME=FOLDER",
-        help="a folder of flows from each frame to the next, with the name to print under it",
+        help="a folder of flows from each frame to the next, with the name to print under it; "
+        "flows belong to the frames of their names, else to those of their places",
     )
     parser.add_argument("-o", "--output", required=True, help="the film to write, .mp4")
     view.add_scale(parser)
@@ -55,11 +57,11 @@ def run(arguments: list[str]) -> int:
     folders = view_files.named_files(chosen.flow, "--flow")
     flows = {name: view_files.flow_files([str(path)]) for name, path in folders.items()}
     count = _common_count(folders, flows)
+    frames, rate, flows = _frames(chosen.frames, flows, count)
     scale = chosen.scale
     if scale is None:
         scale = _longest(flows)
         print(f"scale: {scale:g} px is full colour; --scale {scale:g} draws others to compare")
-    frames, rate = _frames(chosen.frames)
     rate = rate if chosen.fps is None else Fraction(chosen.fps)
     written = 0
     with clip(chosen.output, rate, chosen.overwrite) as write:
@@ -73,7 +75,7 @@ def run(arguments: list[str]) -> int:
 def _pages(
     chosen: argparse.Namespace,
     frames: Iterator[tuple[Path, np.ndarray]],
-    flows: dict[str, list[Path]],
+    flows: Flows,
     scale: float,
     count: int,
 ) -> Iterator[np.ndarray]:
@@ -96,20 +98,17 @@ def _pages(
         colours = [flow_to_colour(each.flow, scale, each.valid) for each in known]
         yield side_by_side([shown, *colours], labels, chosen.columns)
         seen += 1
-    if seen < count:
-        raise FileError(
-            f"{', '.join(chosen.frames)}: {seen} frames for {count} flows; wanted as many, or one "
-            f"more. Nothing was written."
-        )
-    rest = sum(1 for _ in islice(frames, 2))
-    if rest > 1:
-        raise FileError(
-            f"{', '.join(chosen.frames)}: more than {count + 1} frames for {count} flows; wanted "
-            f"as many, or one more. Nothing was written."
-        )
+    _check_count(chosen.frames, seen + sum(1 for _ in frames), count)
 
 
-def _frames(words: list[str]) -> tuple[Iterator[tuple[Path, np.ndarray]], Fraction]:
+def _frames(
+    words: list[str], flows: Flows, count: int
+) -> tuple[Iterator[tuple[Path, np.ndarray]], Fraction, Flows]:
+    """The frames with their files, how many a second, and the flows in the frames' order.
+
+    Images come with the flows of their names. The frames of a video have none, and are counted
+    when they have been drawn.
+    """
     from lcv.data.formats.image import read_image
     from lcv.data.formats.video import read_video, video_info
     from lcv.data.layouts import VIDEO_SUFFIXES
@@ -117,12 +116,48 @@ def _frames(words: list[str]) -> tuple[Iterator[tuple[Path, np.ndarray]], Fracti
     path = Path(words[0])
     if len(words) == 1 and path.suffix.lower() in VIDEO_SUFFIXES:
         rate = video_info(path).rate
-        return ((path, frame) for frame in read_video(path)), rate or DEFAULT_FPS
+        return ((path, frame) for frame in read_video(path)), rate or DEFAULT_FPS, flows
     files = view_files.image_files(words)
-    return ((file, read_image(file)) for file in files), DEFAULT_FPS
+    _check_count(words, len(files), count)
+    files, flows = _by_name(files, flows)
+    return ((file, read_image(file)) for file in files), DEFAULT_FPS, flows
 
 
-def _common_count(folders: dict[str, Path], flows: dict[str, list[Path]]) -> int:
+def _by_name(files: list[Path], flows: Flows) -> tuple[list[Path], Flows]:
+    """The frames that have flows, and the flows of each folder, in the frames' order."""
+    places = {file.stem: place for place, file in enumerate(files)}
+    ordered: Flows = {}
+    drawn: dict[str, list[int]] = {}
+    for name, paths in flows.items():
+        found = {path.stem: path for path in paths}
+        named = (
+            len(places) == len(files) and len(found) == len(paths) and found.keys() <= places.keys()
+        )
+        stems = sorted(found, key=places.__getitem__) if named else []
+        ordered[name] = [found[stem] for stem in stems] or paths
+        drawn[name] = [places[stem] for stem in stems] or [*range(len(paths))]
+    first, chosen = next(iter(drawn.items()))
+    for name, others in drawn.items():
+        if others != chosen:
+            mine, yours = next(
+                pair for pair in zip(chosen, others, strict=True) if len({*pair}) > 1
+            )
+            raise ArgumentError(
+                f"--flow: {first} has the flow of {files[mine]} where {name} has that of "
+                f"{files[yours]}; wanted flows of the same frames, under the frames' names"
+            )
+    return [files[place] for place in chosen], ordered
+
+
+def _check_count(words: list[str], frames: int, flows: int) -> None:
+    if not flows <= frames <= flows + 1:
+        raise FileError(
+            f"{', '.join(words)}: {frames} frames for {flows} flows; wanted as many, or one more. "
+            f"Nothing was written."
+        )
+
+
+def _common_count(folders: dict[str, Path], flows: Flows) -> int:
     counts = {name: len(paths) for name, paths in flows.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{counts[name]} in {folders[name]}" for name in counts)
@@ -130,7 +165,7 @@ def _common_count(folders: dict[str, Path], flows: dict[str, list[Path]]) -> int
     return next(iter(counts.values()))
 
 
-def _longest(flows: dict[str, list[Path]]) -> float:
+def _longest(flows: Flows) -> float:
     """One scale for the whole film, found by reading every flow once before it is drawn."""
     from lcv.visual.figures import common_scale
 
