@@ -22,6 +22,7 @@ from lcv.data.augment import DDFLOW, RAFT_CHAIRS, RAFT_KITTI, augment, batch_of
 from lcv.data.formats.image import write_image
 from lcv.data.formats.video import read_video
 from lcv.data.synthetic import BENCHMARK, MODERATE, QUICK, TRAINING, generate, generate_sequence
+from lcv.data.synthetic.recipe import FINE, HIDDEN
 from lcv.visual.colours import flow_to_colour
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -59,6 +60,7 @@ def colours(flow: torch.Tensor, valid: torch.Tensor | None = None) -> np.ndarray
 def sources() -> Iterator[Row]:
     """One pair of every ready recipe, and a sequence."""
     recipes = {"training": TRAINING, "benchmark": BENCHMARK, "moderate": MODERATE, "quick": QUICK}
+    recipes |= {"fine": FINE, "hidden": HIDDEN}
     for seed, (name, recipe) in enumerate(recipes.items(), start=3):
         made = generate(recipe, seed, [1], SIZE)
         yield (
