@@ -357,6 +357,24 @@ def test_what_was_redone_and_removed_is_said(folder, network, capsys):
     assert "4 old files removed" in said
     predict(*words, "--overwrite", "--format", "flo")
     assert "6 old files removed" in capsys.readouterr().out
+    (walk / "frame_4.png").unlink()
+    predict(*words, "--format", "flo")
+    said = capsys.readouterr().out
+    assert "1 output stays of frames that the input no longer has: walk/frame_3" in said
+
+
+def test_an_output_that_is_an_input_is_refused_always(folder, network, capsys):
+    save_film(folder / "film.mp4", 3)
+    before = files_of(folder)
+    for words in (
+        ("frame_1.png", "frame_2.png", "-o", "frame_2.png"),
+        ("film.mp4", "-o", "film.mp4"),
+    ):
+        for more in ((), ("--overwrite",)):
+            said = refused(capsys, *words, *network, *more)
+            assert "itself, and inputs are never written to" in said or not more
+    assert files_of(folder) == before
+    assert "an empty name" in refused(capsys, "", "-o", "out", *network)
 
 
 def test_no_output_was_named(folder, capsys):
@@ -433,10 +451,10 @@ def test_one_bad_frame_is_named_at_the_end_and_stops_nothing(folder, network, ca
     (walk / "frame_3.png").write_bytes(b"no picture")
     predict("walk", "-o", "out", *network, code=1)
     captured = capsys.readouterr()
-    assert "3 pairs done: out" in captured.out
+    assert "3 pairs done, 2 failed: out" in captured.out
     assert "lcv: all is done but for this:\n  walk/frame_3.png: not an image" in captured.err
     predict("walk", "-o", "out", *network, code=1)
-    assert "0 pairs done, 3 there already: out" in capsys.readouterr().out
+    assert "0 pairs done, 3 there already, 2 failed: out" in capsys.readouterr().out
     said = refused(capsys, "walk", "-o", "strict", *network, "--strict")
     assert "walk/frame_3.png: not an image" in said
 

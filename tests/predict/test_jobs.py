@@ -193,7 +193,7 @@ def test_one_bad_frame_costs_its_two_pairs(predictor, walk, tmp_path, warm_start
     summary = run(predictor, walk, tmp_path / "out", warm_start=warm_start)
     (failure,) = summary.failures
     assert "frame_4.png: damaged PNG" in str(failure)
-    assert summary.done == 4
+    assert (summary.done, summary.failed) == (4, 2)
     made = sorted(path.stem for path in (tmp_path / "out" / "flow" / "walk").iterdir())
     assert made == ["frame_1", "frame_2", "frame_5", "frame_6"]
     with pytest.raises(FileError, match=r"frame_4\.png: damaged PNG"):
@@ -220,7 +220,7 @@ def test_frames_of_different_size_are_named_with_both_sizes(predictor, walk, tmp
     assert len(messages) == 2
     assert "frame_3.png is 72×64" in messages[0]
     assert "frame_4.png is 80×64" in messages[0]
-    assert summary.done == 4
+    assert (summary.done, summary.failed) == (4, 2)
     assert summary.clips, "the frames with flow are all of one size"
 
 
@@ -315,10 +315,8 @@ def test_more_frames_and_more_outputs_are_added_to_a_job(predictor, walk, tmp_pa
 def test_the_scale_that_was_found_draws_the_same_pictures_again(predictor, walk, tmp_path):
     found = run(predictor, walk, tmp_path / "auto")
     (scale,) = found.scales
-    assert (
-        json.loads((tmp_path / "auto" / "job.json").read_text())["sequences"]["walk"]["scale"]
-        == scale
-    )
+    record = json.loads((tmp_path / "auto" / "made" / "walk.json").read_text())
+    assert record["scales"] == {"walk": scale}
     run(predictor, walk, tmp_path / "fixed", scale=scale)
     for path in (tmp_path / "auto" / "picture").rglob("*.png"):
         again = tmp_path / "fixed" / path.relative_to(tmp_path / "auto")
@@ -425,14 +423,14 @@ def test_a_film_of_one_frame_is_named(predictor, tmp_path):
         assert "still.mkv frame 0 is its only one; flow needs at least two" in str(failure)
 
 
-def test_a_list_of_many_pairs_has_a_small_job_file(predictor, walk, tmp_path):
+def test_pairs_of_a_list_have_scales_of_their_own(predictor, walk, tmp_path):
     pairs = [f"walk/frame_{n}.png walk/frame_{m}.png\n" for n in range(1, 8) for m in (2, 5, 7)]
     (tmp_path / "list.txt").write_text("".join(pairs))
     summary = run(predictor, tmp_path / "list.txt", tmp_path / "out")
     assert summary.done == 21
     assert len(summary.scales) > 1, "each pair has its own scale"
-    entries = json.loads((tmp_path / "out" / "job.json").read_text())["sequences"]
-    assert len(entries) < 8
+    record = json.loads((tmp_path / "out" / "made.json").read_text())
+    assert len(record["scales"]) < 8, "chains alone have one in common"
     other = save_frames(tmp_path / "elsewhere" / "walk", 7, seed=3).parent / "list.txt"
     other.write_text("".join(pairs))
     with pytest.raises(FileError, match="already has outputs of another input"):

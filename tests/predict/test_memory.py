@@ -45,6 +45,8 @@ def test_words_read_back_as_they_were():
     for amount in (1_000, 12_345_678, 312_000_000, 999_960_000, 3_141_592_653, 94 * 10**9, 10**13):
         assert abs(parse_bytes(in_words(amount)) - amount) <= 0.005 * amount
     assert in_words(312_000_000) == "312 MB"
+    assert in_words(1) == "1 B"
+    assert in_words(1_500) == "1.5 kB"
     assert in_words(3_410_000_000) == "3.41 GB"
 
 

@@ -170,7 +170,7 @@ def test_another_film_of_the_same_name_is_refused(predictor, tmp_path):
     content = bytearray(film.read_bytes())
     content[-1] ^= 1
     film.write_bytes(content)
-    with pytest.raises(FileError, match="another input that is called 'walk', or all of this one"):
+    with pytest.raises(FileError, match="another input that is called 'walk', or most of this one"):
         run(predictor, film, tmp_path / "out")
     assert files_of(tmp_path / "out") == before
     assert run(predictor, film, tmp_path / "out", overwrite=True).done == 3

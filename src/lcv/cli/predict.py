@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lcv.predict.shards import Shard
 
 SHOWN_FAILURES = 20
+SHOWN_LEFT = 5
 
 
 def run(arguments: list[str]) -> int:
@@ -147,7 +148,9 @@ def _run(chosen: argparse.Namespace, inputs: Inputs, shard: Shard) -> Summary:
                 f"-o {chosen.output}: --scale is that of a picture, and none is asked for; leave it "
                 f"out, or add png to --format"
             )
-        Named(out, outputs).check(chosen.overwrite)
+        (pair,) = inputs.sequences
+        read = pair.files if isinstance(pair, FrameFiles) else ()
+        Named(out, outputs).check(chosen.overwrite, read)
     elif is_clip:
         outputs = ()
         _check_clip(chosen, inputs, shard)
@@ -246,6 +249,12 @@ def _report(chosen: argparse.Namespace, summary: Summary, shard: Shard) -> None:
     print(f"{which}{', '.join(parts)}: {chosen.output}")
     if summary.removed:
         print(f"{summary.removed} old file{'s' * (summary.removed > 1)} removed")
+    if summary.left:
+        count, names = sum(summary.left.values()), [*summary.left]
+        more = f" and {len(names) - SHOWN_LEFT} more" if len(names) > SHOWN_LEFT else ""
+        what = "1 output stays" if count == 1 else f"{count} outputs stay"
+        shown = f"{', '.join(names[:SHOWN_LEFT])}{more}"
+        print(f"{what} of frames that the input no longer has: {shown}")
     for clip in summary.clips:
         print(f"clip: {clip}")
     if summary.scales and chosen.scale is None:

@@ -19,16 +19,14 @@ class Claim:
     """A sequence of which a process is to make pairs `first` … `stop` − 1; None: to its end.
 
     pairs: of the whole sequence, whoever makes them; None where nobody knows
+    limit: at most so many pairs are asked for, whatever its length; None: all
     """
 
     sequence: Sequence
     pairs: int | None
     first: int = 0
     stop: int | None = None
-
-    def owns(self, pair: int) -> bool:
-        """Whether a pair is this process's to make."""
-        return self.first <= pair and (self.stop is None or pair < self.stop)
+    limit: int | None = None
 
     @property
     def is_numbered(self) -> bool:
@@ -36,9 +34,38 @@ class Claim:
         return not isinstance(self.sequence, FrameFiles)
 
     @property
+    def is_any(self) -> bool:
+        """Whether there is anything in it for this process to make."""
+        return self.stop is None or self.first < self.stop
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Of all pairs of the sequence, asked for or not, where they have names."""
+        return self.sequence.names if isinstance(self.sequence, FrameFiles) else ()
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of all its pairs, where they have names."""
-        return self.sequence.names[: self.pairs] if isinstance(self.sequence, FrameFiles) else ()
+        return self.all_names[: self.pairs]
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Of the pairs that this process is to make, where they have names."""
+        return self.names[self.first : self.stop]
+
+    @property
+    def own_numbers(self) -> range:
+        """Of the pairs that this process is to make, where they have numbers, as far as is known."""
+        if not self.is_numbered:
+            return range(0)
+        stop = self.pairs or 0
+        return range(self.first, stop if self.stop is None else min(stop, self.stop))
+
+    def count(self, frames: int | None) -> int:
+        """Its pairs as far as is known. frames: where a film was read to its end, how many it has"""
+        if frames is None:
+            return self.pairs or 0
+        return max(0, frames - 1) if self.limit is None else min(max(0, frames - 1), self.limit)
 
 
 class ClaimedFiles:
@@ -54,32 +81,33 @@ class ClaimedFiles:
     def path(self, sequence: Sequence, name: str, output: str) -> Path:
         """The output of a pair."""
         kind, _, ending = output.partition("/*")
-        return self.root / kind / sequence.name / f"{name}{ending}"
+        return Folder(self.root).place(kind, sequence.name, f"{name}{ending}")
 
     def clip(self, sequence: Sequence) -> Path:
         return Folder(self.root).clip(clip_name(sequence))
 
-    def numbered(self, claim: Claim, output: str) -> list[Path]:
-        """All outputs of one kind and ending that have numbers, of the pairs that a claim owns."""
-        if output == CLIPS:
-            return []
-        like = self.path(claim.sequence, "0", output)
-        return [
-            path
-            for path in sorted(like.parent.glob(f"*{like.suffix}"))
-            if path.stem.isdecimal() and len(path.stem) >= 6 and claim.owns(int(path.stem))
-        ]
+    def named(self, sequence: Sequence, names: Iterable[str], outputs: Iterable[str]) -> list[Path]:
+        """The outputs of pairs that are there, by their names, none outside the folder."""
+        sound = [n for n in names if ".." not in Path(n).parts and not Path(n).is_absolute()]
+        places = (self.path(sequence, n, o) for o in outputs if o != CLIPS for n in sound)
+        return [path for path in places if path.is_file() or path.is_symlink()]
 
-    def remove_pair(self, sequence: Sequence, name: str, outputs: Iterable[str]) -> int:
-        """All outputs of a pair; returns how many there were."""
-        if ".." in Path(name).parts or Path(name).is_absolute():
-            return 0
-        return sum(self._remove(self.path(sequence, name, o)) for o in outputs if o != CLIPS)
-
-    def remove_numbered(self, claim: Claim, outputs: Iterable[str]) -> None:
+    def numbered(self, sequence: Sequence, numbers: range, outputs: Iterable[str]) -> list[Path]:
+        """The outputs of pairs that are there, by their numbers."""
+        found = []
         for output in outputs:
-            for path in self.numbered(claim, output):
-                self._remove(path)
+            if output == CLIPS or not numbers:
+                continue
+            like = self.path(sequence, "0", output)
+            for path in sorted(like.parent.glob(f"*{like.suffix}")):
+                number = int(path.stem) if path.stem.isdecimal() else -1
+                if number in numbers and path.stem == f"{number:06d}":
+                    found.append(path)
+        return found
+
+    def remove(self, paths: Iterable[Path]) -> int:
+        """Remove files; returns how many there were."""
+        return sum([self._remove(path) for path in paths])
 
     def remove_clip(self, sequence: Sequence, outputs: Iterable[str]) -> None:
         if CLIPS in outputs:

@@ -90,9 +90,10 @@ class ClipWriter:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
 
-    def write(self, frame: np.ndarray) -> None:
+    def write(self, frame: np.ndarray) -> bool:
+        """Add a frame; returns whether the film has it."""
         if self.failed is not None:
-            return
+            return False
         if not self.count:
             make_folder(self.path.parent)
             sweep(self.path)
@@ -100,9 +101,10 @@ class ClipWriter:
             self._shape = frame.shape
         if frame.shape != self._shape:
             self._give_up(frame)
-            return
+            return False
         self._write(frame)
         self.count += 1
+        return True
 
     def _give_up(self, frame: np.ndarray) -> None:
         self.failed = LcvError(

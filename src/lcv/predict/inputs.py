@@ -16,7 +16,7 @@ from lcv.data.layouts import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files_in, natural, 
 from lcv.errors import ArgumentError, FileError
 from lcv.predict import sources
 from lcv.predict.decoder import Source
-from lcv.predict.lists import frames_of, read_list
+from lcv.predict.lists import frames_of, long_names, read_list
 from lcv.predict.sources import Film, FrameFiles, Live
 
 FILMS = VIDEO_SUFFIXES | {".gif", ".y4m", ".ts", ".m2ts", ".flv", ".ogv", ".wmv", ".asf", ".3gp"}
@@ -32,7 +32,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 class Inputs(NamedTuple):
     """What there is to do.
 
-    sequences: each read in order; a `Path` is a film that is yet to be opened
+    sequences: each read in order; a `FilmFile` is yet to be opened
     notes:     what was decided on the way and should be said
     """
 
@@ -95,10 +95,14 @@ def find_inputs(words: Sequence[str]) -> Inputs:
     named = zip(_names(films), films, strict=True)
     everything = (*_apart(sequences), *(FilmFile(name, path) for name, path in named))
     _check_names(everything)
-    return Inputs(everything, tuple(note for each in found for note in each.notes))
+    notes = [note for each in found for note in each.notes]
+    notes += [note for s in everything if isinstance(s, FrameFiles) for note in long_names(s)]
+    return Inputs(everything, tuple(notes))
 
 
 def _find(word: str) -> _Found:
+    if not word.strip():
+        raise ArgumentError(f"one of the inputs is {word!r}, an empty name; {WANTED}")
     if word == "-":
         return _Found(sequences=(Live("stdin", Source("pipe", "-")),))
     if word.startswith("camera:"):

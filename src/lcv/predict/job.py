@@ -74,6 +74,7 @@ class Summary:
 
     changed:  of those computed, how many had been before, from frames that have changed since
     removed:  old files that had to go: of such pairs, or because all is begun anew
+    left:     pairs that an input does not have any more, and how many outputs of each stay
     failures: of frames, pairs and sequences, each with its reason
     scales:   of pictures
     """
@@ -83,6 +84,7 @@ class Summary:
     failed: int = 0
     changed: int = 0
     removed: int = 0
+    left: dict[str, int] = field(default_factory=dict)
     failures: list[LcvError] = field(default_factory=list)
     scales: set[float] = field(default_factory=set)
     clips: list[Path] = field(default_factory=list)

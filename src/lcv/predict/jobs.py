@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lcv.errors import ArgumentError, LcvError
+from lcv.errors import ArgumentError, FileError, LcvError
 from lcv.files import only_one
 from lcv.predict import warm
+from lcv.predict.admission import check_no_input
 from lcv.predict.claims import Claim, clip_name, key_of
 from lcv.predict.clips import can_be_rebuilt
 from lcv.predict.failures import Abandoned
@@ -24,6 +25,7 @@ from lcv.predict.kept_plans import keep_plan, known_plan
 from lcv.predict.manifest import Manifest
 from lcv.predict.outputs import (
     Folder,
+    check_apart,
     is_left_of,
     leftovers,
     make_folder,
@@ -31,7 +33,7 @@ from lcv.predict.outputs import (
 from lcv.predict.records import Record
 from lcv.predict.settings import settings_of
 from lcv.predict.shards import Part, divided_among, parts_of
-from lcv.predict.sources import Film, Live, Sequence, Still
+from lcv.predict.sources import Film, Live, Sequence, Still, inputs_of
 
 if TYPE_CHECKING:
     from lcv.predict.predictor import Predictor
@@ -48,6 +50,7 @@ class Run:
         self.manifest: Manifest | None = None
         self._planned: set[tuple[int, ...]] = set()
         self.records: dict[str, Record] = {}
+        self._others: dict[str, Record] = {}
         self._leftovers: dict[Path, list[Path]] = {}
         if job.root is not None:
             self.manifest = Manifest(job.root, settings_of(predictor, job))
@@ -66,37 +69,47 @@ class Run:
         whole = self.job.warm_start or (self._has_clips and not self._can_rebuild)
         parts = parts_of(counts, self.job.shard, whole=whole)
         self._open_records(sequences, parts)
+        self._check_records(sequences)
         for part in parts:
             try:
                 Pass(self, sequences[part.sequence], part).go()
             except Abandoned as reason:
                 self.fail(reason.error)
         if self._has_clips and not whole:
-            divided = divided_among(counts, self.job.shard.count)
-            self._clips_of_all([sequences[number] for number in divided])
-        self.summary.removed = sum(record.files.removed for record in self.records.values())
+            divided = set(divided_among(counts, self.job.shard.count))
+            self._divided_clips([sequences[p.sequence] for p in parts if p.sequence in divided])
+        for record in self.records.values():
+            self.summary.left |= record.left()
+        for record in (*self.records.values(), *self._others.values()):
+            self.summary.removed += record.files.removed
         return self.summary
 
     def pairs_of(self, sequence: Sequence) -> int | None:
         """Pairs of a sequence, as far as is known."""
-        known = {} if self.manifest is None else self.manifest.sequence(key_of(sequence))
-        return self._limited(known.get("frames", sequence.length))
+        record = self.record_of(sequence)
+        known = None if record is None else record.frames
+        return self._limited(sequence.length if known is None else known)
+
+    def record_of(self, sequence: Sequence) -> Record | None:
+        """All that is known of a sequence in the folder; None where there is no folder."""
+        return self.records.get(key_of(sequence))
 
     def admit(self, sequence: Sequence) -> frozenset[str]:
-        """Refuse what would be mixed with something else in the folder, and remove what is no
-        longer true of it; returns the names of pairs that are so removed.
+        """Remove what is no longer true of a sequence; returns the names of pairs of which
+        something was removed.
         """
-        record = self.records.get(key_of(sequence))
+        record = self.record_of(sequence)
         if record is None:
             return frozenset()
-        record.admit(self.job.overwrite, self.job.warm_start, self._spoiled)
+        record.admit(self._spoiled)
         return frozenset(record.changed)
 
-    def settle(self, sequence: Sequence) -> None:
-        """Before anything is written of a sequence: put down what it is made with and from."""
-        if self.manifest is not None and key_of(sequence) in self.records:
+    def settle(self, sequence: Sequence, pair: int) -> None:
+        """Before anything is written of a pair: put down what it is made with and from."""
+        record = self.record_of(sequence)
+        if self.manifest is not None and record is not None:
             self.manifest.adopt()
-            self.records[key_of(sequence)].settle()
+            record.settle(sequence, pair)
 
     def sweep(self, paths: Iterable[Path]) -> None:
         """Remove what a killed run left half-written for these files; folders are read once."""
@@ -134,12 +147,14 @@ class Run:
         self.summary.failures.append(error)
 
     def _open_records(self, sequences: Many[Sequence], parts: Many[Part]) -> None:
-        """Records of the sequences that this process has a part of; with all sequences of the
-        same record, and all their pairs, so that it is the same whichever process writes it.
+        """Records of the sequences that this process has a part of, and of others apart from them;
+        with all sequences of the same record, and all their pairs, so that it is the same whichever
+        process writes it.
         """
         if self.manifest is None or self.job.root is None:
             return
         own = {part.sequence: part for part in parts}
+        limit = _pairs(self.job.frames)
         claims: dict[str, list[Claim]] = {}
         for number, sequence in enumerate(sequences):
             pairs = self._limited(sequence.length)
@@ -147,20 +162,44 @@ class Run:
             whole = pairs if not self.job.warm_start else _pairs(sequence.length)
             part = own.get(number)
             if part is None:
-                claim = Claim(sequence, whole, 0, 0)
+                claim = Claim(sequence, whole, 0, 0, limit)
             else:
-                stop = pairs if self.job.frames is not None else None
-                stop = stop if part.last is None else part.last + 1
-                claim = Claim(sequence, whole, part.first, stop)
+                stop = limit if part.last is None else part.last + 1
+                claim = Claim(sequence, whole, part.first, stop, limit)
             claims.setdefault(key_of(sequence), []).append(claim)
+        settings, outputs, clip = self.manifest.settings, self.job.outputs, bool(self.job.clip)
         for key, group in claims.items():
-            arrows = self.job.arrows if self.job.clip else None
-            settings, outputs = self.manifest.settings, self.job.outputs
-            record = Record(self.job.root, group, settings, outputs, arrows)
-            if self.job.overwrite:
+            record = Record(self.job.root, group, settings, outputs, clip, self.job.warm_start)
+            mine = any(claim.is_any for claim in group)
+            (self.records if mine else self._others)[key] = record
+
+    def _check_records(self, sequences: Many[Sequence]) -> None:
+        """Before the first pair: refuse all that must be, at once, or begin anew with all."""
+        if isinstance(self.job.clip, Path):
+            for sequence in sequences:
+                check_apart([self.job.clip], inputs_of(sequence))
+        refusals: list[LcvError] = []
+        others = self._others.values() if self.job.overwrite else ()
+        for record in others:
+            check_no_input(record)
+        for record in self.records.values():
+            try:
+                check_no_input(record)
+                record.look()
+                if not self.job.overwrite:
+                    record.check()
+            except LcvError as error:
+                refusals.append(error)
+        if len(refusals) == 1:
+            raise refusals[0]
+        if refusals:
+            reasons = "".join(f"\n  {error}" for error in refusals)
+            raise FileError(f"{len(refusals)} inputs are refused, and nothing was done:{reasons}")
+        if self.job.overwrite:
+            for record in self.records.values():
+                record.begin_anew(is_shared=not self.job.shard.is_all)
+            for record in others:
                 record.drop_other()
-            if any(claim.stop != 0 for claim in group):
-                self.records[key] = record
 
     def _spoiled(self, sequence: Sequence, changed: list[int]) -> list[int]:
         if not self.job.warm_start:
@@ -201,35 +240,36 @@ class Run:
     def _can_rebuild(self) -> bool:
         return can_be_rebuilt(self.job.outputs, self.job.arrows)
 
-    def _clips_of_all(self, sequences: Many[Sequence]) -> None:
-        """Films of sequences that several processes share: made by whichever ends last."""
+    def _divided_clips(self, sequences: Many[Sequence]) -> None:
+        """Films of sequences that several processes share: made by whichever finds all pairs there.
+
+        Each looks after its last pair was written, so that the last one finds all.
+        """
         from lcv.predict.passes import Pass
 
-        lacking = [s for s in sequences if not Pass(self, s, Part(0)).has_clip()]
-        if not lacking:
-            return
-        assert self.manifest is not None
         assert self.folder is not None
-        shard, ended = self.job.shard, []
-
-        def enter(content: dict[str, Any]) -> None:
-            known = content.setdefault("shards", {}).setdefault(str(shard.count), [])
-            ended.extend(sorted({*known, shard.index}))
-            content["shards"][str(shard.count)] = list(ended)
-
-        self.manifest.change(enter)
-        if len(ended) < shard.count:
-            self.listener.say(
-                f"clips of sequences that shards share are made by the last of the "
-                f"{shard.count} shards to end"
-            )
-            return
-        for sequence in lacking:
+        waiting = []
+        for sequence in sequences:
+            record = self.record_of(sequence)
+            assert record is not None
+            record.file.read()
+            view = Pass(self, sequence, Part(0))
+            if view.has_clip():
+                continue
+            if not view.is_complete():
+                waiting.append(clip_name(sequence))
+                continue
             path = self.folder.clip(clip_name(sequence))
             make_folder(path.parent)
             with only_one(path):
-                Pass(self, sequence, Part(0)).rebuild_clip()
-        self.manifest.change(lambda content: content.pop("shards", None))
+                record.file.read()
+                if not view.has_clip():
+                    view.rebuild_clip()
+        if waiting:
+            self.listener.say(
+                f"{', '.join(waiting)}: no clip yet, since other shards have pairs of it to make; "
+                f"the last of them to end makes it"
+            )
 
 
 def _pairs(frames: int | None) -> int | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lcv.data.listfile import split_words
@@ -66,3 +67,17 @@ def frames_of(name: str, files: Sequence[Path]) -> FrameFiles:
     if len(set(names)) < len(names):
         names = [f"{index:06d}_{stem}" for index, stem in enumerate(stems)]
     return FrameFiles(name, tuple(files), tuple(names))
+
+
+def long_names(sequence: FrameFiles) -> Iterator[str]:
+    """What to say where frames differ in their endings alone: all pairs are then called otherwise
+    than they would be without.
+    """
+    named = sequence.files[:-1]
+    stem, count = Counter(path.stem for path in named).most_common(1)[0]
+    if sequence.name and count > 1:
+        one, two, *_ = (path.name for path in named if path.stem == stem)
+        yield (
+            f"{sequence.name}: {one} and {two} would have outputs of one name, so all its pairs are "
+            f"called as in {sequence.names[0]}"
+        )

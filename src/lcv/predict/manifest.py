@@ -1,9 +1,8 @@
 """A job's own file, OUT/job.json: what its outputs were made with, so that jobs are never mixed.
 
-It holds the settings that decide numbers (with the hash of the weights), how each size of frame is
-computed, and of each sequence its number of frames once that is known, and the scale of its
-pictures. What its pairs were made from is in a file of its own, see `lcv.predict.records`. Nothing
-in it depends on when or where a run was made: a run that was broken off and taken up again ends
+It holds the settings that decide numbers (with the hash of the weights), and how each size of frame
+is computed. What is known of a sequence is in its own record, see `lcv.predict.records`. Nothing in
+it depends on when or where a run was made: a run that was broken off and taken up again ends
 with the same file as one that was not.
 """
 
@@ -29,7 +28,7 @@ class Manifest:
     def __init__(self, root: Path, settings: dict[str, Any]) -> None:
         self.path = root / NAME
         self.settings = settings
-        self.content: dict[str, Any] = {"settings": settings, "plans": {}, "sequences": {}}
+        self.content: dict[str, Any] = {"settings": settings, "plans": {}}
         self._anew = False
 
     def open(self, overwrite: bool) -> None:
@@ -43,27 +42,6 @@ class Manifest:
             raise FileError(f"{self.path.parent}: {self._difference(there)}. {ANEW}")
         else:
             self._anew = True
-
-    def sequence(self, name: str) -> dict[str, Any]:
-        """What is known of a sequence."""
-        return dict(self.content["sequences"].get(name, {}))
-
-    def note(self, name: str, **facts: Any) -> dict[str, Any]:
-        """Add what is known of a sequence now, unless another process was first; returns all."""
-
-        def add(content: dict[str, Any]) -> None:
-            known = content["sequences"].get(name, {})
-            content["sequences"][name] = {**facts, **known}
-
-        if any(self.sequence(name).get(key) != value for key, value in facts.items()):
-            self.change(add)
-        return self.sequence(name)
-
-    def forget(self, *names: str) -> None:
-        """Nothing is known of sequences any more: they are begun anew."""
-        known = [name for name in names if name in self.content["sequences"]]
-        if known:
-            self.change(lambda content: [content["sequences"].pop(n, None) for n in known])
 
     def adopt(self) -> None:
         """Let the job draw, from now on, at the scale of this run, if nothing was drawn before."""
@@ -98,7 +76,9 @@ class Manifest:
             content = json.loads(text)
         except (ValueError, RecursionError):
             content = None
-        return content if _is_sound(content) else {"settings": None, "plans": {}, "sequences": {}}
+        if not _is_sound(content):
+            return {"settings": None, "plans": {}}
+        return {"settings": content["settings"], "plans": content["plans"]}
 
     def _agrees(self, there: dict[str, Any]) -> bool:
         settings = there.get("settings")
@@ -126,9 +106,7 @@ def _is_sound(content: Any) -> bool:
     """Whether a job's file has what it is asked for; people edit text files."""
     if not isinstance(content, dict) or not isinstance(content.get("settings"), dict):
         return False
-    plans, sequences = content.get("plans"), content.get("sequences")
-    if not isinstance(plans, dict) or not isinstance(sequences, dict):
-        return False
-    return all(isinstance(s, dict) for s in sequences.values()) and all(
+    plans = content.get("plans")
+    return isinstance(plans, dict) and all(
         isinstance(plan, dict) and {"strategy", "tiling"} <= set(plan) for plan in plans.values()
     )

@@ -38,12 +38,12 @@ def parse_bytes(amount: int | float | str, name: str = "max_memory") -> int:
 
 
 def in_words(amount: int) -> str:
-    """Bytes in three digits: "312 MB", "3.41 GB"."""
-    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
+    """Bytes in three digits: "312 MB", "3.41 GB", "1 B"."""
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if amount >= unit:
             digits = amount / unit
             return f"{digits:.0f} {name}" if digits >= 99.95 else f"{digits:.3g} {name}"
-    return f"{max(1, round(amount / 1e3))} kB"
+    return f"{amount} B"
 
 
 def free_bytes(device: torch.device) -> int:

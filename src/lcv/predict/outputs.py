@@ -28,7 +28,7 @@ from lcv.data.formats.kitti import write_kitti
 from lcv.data.formats.mask import write_mask
 from lcv.data.formats.png import walk_png
 from lcv.errors import ArgumentError, FileError, LcvError
-from lcv.files import check_output, temporary_stem
+from lcv.files import check_output, make_folder, temporary_stem
 from lcv.predict.result import FLOWS, PICTURES, FlowResult
 from lcv.visual.colours import flow_to_colour
 from lcv.visual.overlay import draw_arrows
@@ -107,7 +107,10 @@ class Folder:
     root: Path
 
     def path(self, output: Output, sequence: str, pair: str) -> Path:
-        return self.root / output.kind / sequence / f"{pair}{output.ending}"
+        return self.place(output.kind, sequence, f"{pair}{output.ending}")
+
+    def place(self, kind: str, sequence: str, file: str) -> Path:
+        return self.root / kind / sequence / file
 
     def clip(self, sequence: str) -> Path:
         return self.root / CLIPS / f"{sequence or self.root.resolve().name}.mp4"
@@ -138,11 +141,36 @@ class Named:
         ending = self.file.suffix if plain and (alone or drawn) else output.ending
         return self.file.with_name(f"{self.file.stem}{suffix}{ending}")
 
-    def check(self, overwrite: bool) -> None:
-        """Refuse, before any work is done, names that are taken or cannot be written."""
+    def check(self, overwrite: bool, inputs: Iterable[Path] = ()) -> None:
+        """Refuse, before any work is done, names that are taken or cannot be written.
+
+        inputs: files that are read, which no output may replace
+        """
+        check_apart((self.path(output) for output in self.outputs), inputs)
         for output in self.outputs:
             check_output(self.path(output), overwrite)
         _check_writable(self.file, self.file.parent)
+
+
+def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Refuse an output that is one of the inputs, by whatever name."""
+    read = {where: path for path in inputs if (where := _identity(path)) is not None}
+    for path in outputs:
+        where = _identity(path)
+        if where is not None and where in read:
+            raise FileError(
+                f"{path}: is the input {read[where]} itself, and inputs are never written to; "
+                f"choose another name with -o"
+            )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from all others; None where there is none."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def meaning_of(name: str) -> str:
@@ -225,13 +253,6 @@ def is_whole(path: Path, output: Output) -> bool:
     except (LcvError, OSError):
         return False
     return True
-
-
-def make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: this folder cannot be made: {error.strerror}") from None
 
 
 def leftovers(folder: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ import numpy as np
 from lcv.data.formats.video import video_info
 from lcv.errors import FileError, LcvError
 from lcv.predict import warm
-from lcv.predict.claims import clip_name, key_of
+from lcv.predict.claims import clip_name
 from lcv.predict.clips import ClipWriter, can_be_rebuilt, panel, stored_panel
 from lcv.predict.failures import Abandoned, check_finite
 from lcv.predict.frames import as_frame
@@ -21,29 +21,28 @@ from lcv.predict.outputs import Output, is_whole, write_output
 from lcv.predict.result import FlowResult
 from lcv.predict.scale import Scale, sample_pairs
 from lcv.predict.shards import Part
-from lcv.predict.sources import Live, Sequence, Still
+from lcv.predict.sources import Film, Live, Sequence, Still, any_possible
 from lcv.predict.stream import Stream
 
 ENDLESS = 1 << 62
 
 
 class Pass:
-    """Pairs `part` of a sequence; settings, manifest and counts are those of `run`."""
+    """Pairs `part` of a sequence; settings, records and counts are those of `run`."""
 
     def __init__(self, run: Run, sequence: Sequence, part: Part) -> None:
         self.run, self.job, self.sequence, self.part = run, run.job, sequence, part
-        self.key = key_of(sequence)
+        self.record = run.record_of(sequence)
         self.stream = Stream(run.predictor, warm_start=run.job.warm_start, wanted=run.job.wanted)
         self.position: int | None = None
         self.state: warm.State | None = None
         self.changed: frozenset[str] = frozenset()
+        self.shown: list[int] = []
         self.scale = Scale(run.predictor, sequence, run.job.scale)
 
     def go(self) -> None:
         """Make what is missing."""
         self.changed = self.run.admit(self.sequence)
-        if self.job.overwrite:
-            self._forget()
         known = self._known_pairs()
         self.run.sweep(path for pair in known for _, path in self._files(pair))
         missing = [pair for pair in known if not self._is_done(pair)]
@@ -53,6 +52,8 @@ class Pass:
         if missing or with_clip or not self._is_end_known:
             start, compute = self._work(known, missing, with_clip)
             self._count("there", start - self.part.first)
+            if with_clip and self.record is not None:
+                self.record.note_clip(self.sequence, None, self._look())
             with ExitStack() as stack:
                 film = stack.enter_context(self._film()) if with_clip else None
                 if isinstance(self.sequence, Live):
@@ -68,17 +69,26 @@ class Pass:
             warm.remove(self._state_path())
 
     def has_clip(self) -> bool:
-        """Whether the film of this sequence is there, readable, with a frame for every flow."""
-        if self.run.folder is None:
+        """Whether the film of this sequence is there, readable, and shows every flow as it is now."""
+        if self.record is None:
             return False
-        flows = sum(self._is_done(pair) for pair in self._known_pairs())
+        shown = [pair for pair in self._known_pairs() if self._is_done(pair)]
+        if not self.record.shows(self.sequence, shown, self._look()):
+            return False
         try:
-            return video_info(self._clip_path()).frames == flows
+            return video_info(self._clip_path()).frames == len(shown)
         except LcvError:
             return False
 
+    def is_complete(self) -> bool:
+        """Whether every pair is there but for those that cannot be, for want of their frames."""
+        missing = {pair for pair in self._known_pairs() if not self._is_done(pair)}
+        return not any_possible(self.sequence, missing)
+
     def rebuild_clip(self) -> None:
         """The film of the whole sequence from the files of its pairs, whoever made them."""
+        assert self.record is not None
+        self.record.note_clip(self.sequence, None, self._look())
         with self._film() as film:
             self._read(0, range(0), film, is_counted=False)
         self._note_film(film)
@@ -94,9 +104,9 @@ class Pass:
         """Whether nothing can come after `_known_pairs`."""
         if self.part.last is not None or is_exact(self.sequence):
             return True
-        manifest, limit = self.run.manifest, self.job.frames
-        if manifest is not None and "frames" in manifest.sequence(self.key):
+        if self.record is not None and self.record.frames is not None:
             return True
+        limit = self.job.frames
         return limit is not None and self.run.pairs_of(self.sequence) == limit - 1
 
     @property
@@ -138,11 +148,13 @@ class Pass:
                     return
                 if self.part.last is not None and still.index > self.part.last + 1:
                     return
-                if still.error is not None:
-                    if is_counted:
-                        self.run.fail(still.error)
-                elif before is not None and before.error is None:
-                    outcome = self._pair(before, still, compute, film)
+                if still.error is not None and is_counted:
+                    self.run.fail(still.error)
+                if before is not None:
+                    if before.error is None and still.error is None:
+                        outcome = self._pair(before, still, compute, film)
+                    else:
+                        outcome = "there" if self._is_done(before.index) else "failed"
                     if is_counted:
                         self._count(outcome)
                 before = still
@@ -165,8 +177,9 @@ class Pass:
             if self.job.warm_start and self.job.root is not None:
                 warm.write(self._state_path(), self.stream, pair)
         if film is not None and (result is not None or is_done):
-            self.run.settle(self.sequence)
-            film.write(self._panel(pair, before, result))
+            self.run.settle(self.sequence, pair)
+            if film.write(self._panel(pair, before, result)):
+                self.shown.append(pair)
         if result is None and not is_done:
             return "failed"
         if not is_done and self.sequence.pair_name(pair) in self.changed:
@@ -199,7 +212,7 @@ class Pass:
     def _write(self, pair: int, result: FlowResult, before: Still) -> None:
         assert before.image is not None
         scale = self._scale_of(result)
-        self.run.settle(self.sequence)
+        self.run.settle(self.sequence, pair)
         for output, path in self._files(pair):
             if not is_whole(path, output):
                 write_output(path, output, result, before.image, scale, overwrite=True)
@@ -222,11 +235,9 @@ class Pass:
         """The scale of this sequence's pictures; of this one's alone where there is no other."""
         if not self._is_drawn:
             return 1.0
-        manifest, scale = self.run.manifest, self.scale
+        record, scale = self.record, self.scale
         if not scale.is_settled:
-            # Those that share an entry have scales of their own.
-            key = self.sequence.name or f"./{self.sequence.pair_name(0)}"
-            known = None if manifest is None else manifest.sequence(key).get("scale")
+            known = None if record is None else record.scale(self.sequence)
             pairs = self.run.pairs_of(self.sequence)
             if known is None and scale.needs_samples(pairs):
                 self.run.listener.say(
@@ -234,8 +245,8 @@ class Pass:
                     f"{pairs} pairs for the scale of its pictures"
                 )
             scale.settle(pairs, known)
-            if scale.common is not None and self.job.scale is None and manifest is not None:
-                scale.common = manifest.note(key, scale=scale.common)["scale"]
+            if scale.common is not None and self.job.scale is None and record is not None:
+                scale.common = record.note_scale(self.sequence, scale.common)
         return scale.of(None if result is None else result.flow)
 
     def _files(self, pair: int) -> list[tuple[Output, Path]]:
@@ -245,15 +256,15 @@ class Pass:
         return [(o, self.run.folder.path(o, self.sequence.name, name)) for o in self.job.outputs]
 
     def _is_done(self, pair: int) -> bool:
+        if self.record is None or not self.record.tells_of(self.sequence, pair):
+            return False
         files = self._files(pair)
         return bool(files) and all(is_whole(path, output) for output, path in files)
 
-    def _forget(self) -> None:
-        """What an earlier run knew of this part, so that nothing of it is taken for new."""
-        if self.job.root is not None:
-            self._state_path().unlink(missing_ok=True)
-        if self.run.manifest is not None and self.part.first == 0:
-            self.run.manifest.forget(self.key, f"./{self.sequence.pair_name(0)}")
+    def _look(self) -> tuple[float | None, bool]:
+        """What, besides settings and frames, decides how the film looks: its scale, and arrows."""
+        known = None if self.record is None else self.record.scale(self.sequence)
+        return self.job.scale or known, self.job.arrows
 
     def _state_path(self) -> Path:
         assert self.job.root is not None
@@ -261,13 +272,12 @@ class Pass:
 
     def _note_end(self, last: Still) -> None:
         """The sequence has been read to its end: its length is known from now on."""
-        manifest = self.run.manifest
         if last.index == 0:
             self.run.fail(
                 FileError(f"{last.label} is its only one; flow needs at least two frames")
             )
-        elif manifest is not None and not is_exact(self.sequence) and not self.sequence.is_live:
-            manifest.note(self.key, frames=last.index + 1)
+        elif self.record is not None and isinstance(self.sequence, Film):
+            self.record.note_frames(last.index + 1)
 
     def _clip_path(self) -> Path:
         if isinstance(self.job.clip, Path):
@@ -284,6 +294,8 @@ class Pass:
             self.run.fail(film.failed)
         elif film.count:
             self.run.summary.clips.append(film.path)
+            if self.record is not None:
+                self.record.note_clip(self.sequence, self.shown, self._look())
 
     def _count(self, outcome: str, pairs: int = 1) -> None:
         summary = self.run.summary

@@ -13,7 +13,7 @@ from lcv.predict.kept_plans import out_of_memory
 from lcv.predict.outputs import Named, write_output
 from lcv.predict.pairs import Wanted
 from lcv.predict.scale import own_scale
-from lcv.predict.sources import Sequence
+from lcv.predict.sources import Sequence, inputs_of
 
 if TYPE_CHECKING:
     from lcv.predict.predictor import Predictor
@@ -29,7 +29,7 @@ def run_pair(
     listener: Listener | None = None,
 ) -> Summary:
     """One pair to files beside a named one. Every error is raised."""
-    place.check(overwrite)
+    place.check(overwrite, inputs_of(sequence))
     before, after = sequence.stills()
     for still in (before, after):
         if still.error is not None:

@@ -7,15 +7,16 @@ it. A frame that cannot be read comes as an error in its place, so that the rest
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol, cast
 
 import numpy as np
 
@@ -107,6 +108,14 @@ class FrameFiles:
         first = 0 if chained else 1
         return {name: " ".join(hashes[i + first : i + 3]) for i, name in enumerate(names)}
 
+    def seconds(self, pairs: int | None) -> dict[str, str]:
+        """Where the second frame of each of the first pairs lies, seen from the first."""
+        neighbours = zip(self.names[:pairs], self.files, self.files[1:], strict=False)
+        return {
+            name: two.name if one.parent == two.parent else os.path.relpath(two, one.parent)
+            for name, one, two in neighbours
+        }
+
     def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
         for index, path in enumerate(self.files[start:], start):
             if only is not None and index not in only:
@@ -192,6 +201,29 @@ def film(path: Path, name: str) -> Film:
     if frames is None and info["seconds"]:
         frames = max(2, round(info["seconds"] * rate))
     return Film(name, path, frames, rate if 0 < rate <= 1000 else USUAL_RATE)
+
+
+def inputs_of(sequence: Sequence) -> tuple[Path, ...]:
+    """The files that a sequence is read from."""
+    if isinstance(sequence, FrameFiles):
+        return sequence.files
+    return (sequence.path,) if isinstance(sequence, Film) else ()
+
+
+def any_possible(sequence: Sequence, pairs: Collection[int]) -> bool:
+    """Whether, of these pairs, one has two frames that can be read and have one size."""
+    if not pairs:
+        return False
+    frames = frozenset(pairs) | {pair + 1 for pair in pairs}
+    before: Still | None = None
+    with closing(cast(Any, sequence.stills(min(pairs), only=frames))) as stills:
+        for still in stills:
+            if before is not None and before.image is not None and still.image is not None:
+                is_pair = (before.index + 1, before.size) == (still.index, still.size)
+                if is_pair and before.index in pairs:
+                    return True
+            before = still
+    return False
 
 
 def fingerprint(path: Path) -> str:
