@@ -18,7 +18,7 @@ from lcv.data.formats.video import read_video
 from lcv.errors import ArgumentError, FileError, LcvError
 from lcv.predict import Predictor
 from lcv.predict.inputs import find_inputs
-from lcv.predict.job import Job
+from lcv.predict.job import Job, Silent
 from lcv.predict.jobs import Run
 from lcv.predict.outputs import Named, wanted_outputs
 from lcv.predict.pairs import Wanted
@@ -551,3 +551,19 @@ def test_errors_of_writing_stop_the_job(predictor, walk, tmp_path, monkeypatch):
     with pytest.raises(LcvError, match="No space left on device"):
         run(predictor, walk, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == []
+
+
+class Told(Silent):
+    def __init__(self):
+        self.names = []
+
+    def begin(self, name, pairs):
+        self.names.append((name, pairs))
+
+
+def test_what_is_read_before_the_first_pair_is_shown(predictor, walk, tmp_path):
+    job = Job(find_inputs([str(walk)]).sequences, tmp_path / "out", **PLAIN)
+    told = Told()
+    Run(predictor, job, told).go()
+    assert told.names[0] == (f"reading {walk.name!r}", None)
+    assert told.names[-1][1] is not None

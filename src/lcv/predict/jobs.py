@@ -185,6 +185,7 @@ class Run:
         for record in self.records.values():
             try:
                 check_no_input(record)
+                self.listener.begin(f"reading {record.file.called}", None)  # all of its bytes
                 record.look()
                 if not self.job.overwrite:
                     record.check()
