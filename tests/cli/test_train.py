@@ -20,6 +20,7 @@ from lcv.recipes import load_recipe
 from lcv.train.checkpoint import Folder
 from lcv.train.config import OptimConfig
 from lcv.train.log import read_log
+from testing.extras import needs
 
 SMALL = [
     "--data.size=[64,64]",
@@ -155,7 +156,7 @@ def test_every_setting_has_its_sentence():
 
 
 def test_a_run_shows_its_numbers_and_can_be_read_by_tensorboard(tmp_path, capsys):
-    pytest.importorskip("tensorboard", reason="the extra `train` is not installed")
+    needs("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     folder = tmp_path / "run"

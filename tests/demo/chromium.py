@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,25 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
+from testing.extras import programs
 
 # Debian's chromium for containers without a display; nothing of its own goes to the network.
+BROWSER = ("chromium", "chromedriver")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-dev-shm-usage", "--window-size=1440,1400"),
 )
-
-
-def programs() -> tuple[str, str]:
-    """chromium and chromedriver; skips where they are missing, and fails in CI."""
-    found = shutil.which("chromium"), shutil.which("chromedriver")
-    if None in found:
-        reason = "chromium and chromedriver are not here; Debian has chromium and chromium-driver"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found  # type: ignore[return-value]
 
 
 class Server:
@@ -68,7 +57,7 @@ class Browser:
     def __init__(self, profile: Path) -> None:
         from selenium import webdriver
 
-        chromium, driver = programs()
+        chromium, driver = programs(*BROWSER)
         options = webdriver.ChromeOptions()
         options.binary_location = chromium
         for flag in (*FLAGS, f"--user-data-dir={profile}"):

@@ -10,18 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from demo.chromium import Browser, Server, programs, until
+from demo.chromium import BROWSER, Browser, Server, until
 from lcv.data.formats.image import write_image
+from testing.extras import needs, programs
 from testing.footage import moving, save_film
 
-pytest.importorskip("gradio", reason="the page needs the extra `demo`")
+needs("gradio")
 
 SIZE = (136, 168)
 
 
 def test_the_page_in_a_real_browser(tmp_path):
     """Its whole life, in order: workers share no server, and one start of it all is enough."""
-    programs()
+    programs(*BROWSER)
     # The real command, with the smallest network and few iterations.
     server = Server(tmp_path / "tmp", "--models", "raft-small", "--iters", "2")
     try:

@@ -7,11 +7,13 @@ from pathlib import Path
 import torch
 
 import lcv
+from lcv.data.formats.image import write_image
 from lcv.predict import Predictor
 from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job, Summary
 from lcv.predict.jobs import Run
 from lcv.predict.outputs import wanted_outputs
+from testing.footage import moving
 
 PLAIN = {"outputs": wanted_outputs(("flo", "png"))}
 
@@ -31,3 +33,9 @@ def run(predictor: Predictor, source, root, **settings) -> Summary:
     words = [str(each) for each in (source if isinstance(source, list) else [source])]
     job = Job(find_inputs(words).sequences, Path(root), **{**PLAIN, **settings})
     return Run(predictor, job).go()
+
+
+def change(frame: Path, seed: int = 5) -> None:
+    """Another picture of the same size and name."""
+    height, width = lcv.read_image(frame).shape[:2]
+    write_image(frame, moving(1, (height, width), seed)[0], overwrite=True)

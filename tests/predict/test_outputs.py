@@ -34,6 +34,7 @@ from lcv.predict.outputs import (
 from lcv.predict.result import FlowResult
 from lcv.visual.colours import flow_to_colour
 from lcv.visual.overlay import draw_arrows
+from testing.extras import needs
 
 EVERYTHING = wanted_outputs(ENDINGS, backward=True, overlay=True, occlusion=True, warp_error=True)
 
@@ -159,7 +160,7 @@ def test_a_name_that_says_something_else_is_refused(file, formats, message):
 @pytest.mark.parametrize("ending", FILES)
 def test_a_result_and_a_command_know_the_same_endings(tmp_path, result, image, ending):
     if ending == ".flo5":
-        pytest.importorskip("h5py")
+        needs("h5py")
     name = str(tmp_path / f"out{ending}")
     assert meaning_of(name) == "file"
     (output,) = wanted_outputs(formats_for(Path(name), None))

@@ -17,7 +17,7 @@ from lcv.predict.outputs import wanted_outputs
 from lcv.predict.pairs import Wanted
 from lcv.predict.shards import Shard
 from lcv.predict.sources import FrameFiles, fingerprint
-from predict.small_jobs import Killed, quick_predictor, run
+from predict.small_jobs import Killed, change, quick_predictor, run
 from testing.footage import files_of, moving, save_film, save_frames
 
 FLOW = wanted_outputs(("flo",))
@@ -32,12 +32,6 @@ def predictor():
 @pytest.fixture
 def walk(tmp_path):
     return save_frames(tmp_path / "walk", 7)
-
-
-def change(frame, seed=5):
-    """Another picture of the same size and name."""
-    height, width = lcv.read_image(frame).shape[:2]
-    write_image(frame, moving(1, (height, width), seed)[0], overwrite=True)
 
 
 def flows(root):

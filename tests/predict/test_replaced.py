@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lcv
 from lcv.data.formats.image import write_image
 from lcv.data.formats.video import read_video
 from lcv.errors import ArgumentError, FileError
@@ -23,7 +22,7 @@ from lcv.predict.outputs import Named, wanted_outputs
 from lcv.predict.shards import Shard
 from lcv.predict.single import run_pair
 from lcv.predict.sources import film as open_film
-from predict.small_jobs import Killed, quick_predictor, run
+from predict.small_jobs import Killed, change, quick_predictor, run
 from testing.footage import files_of, moving, save_film, save_frames
 
 FLOW = wanted_outputs(("flo",))
@@ -38,11 +37,6 @@ def predictor():
 @pytest.fixture
 def walk(tmp_path):
     return save_frames(tmp_path / "walk", 7)
-
-
-def change(frame, seed=5):
-    height, width = lcv.read_image(frame).shape[:2]
-    write_image(frame, moving(1, (height, width), seed)[0], overwrite=True)
 
 
 def lay(folder, images):

@@ -9,6 +9,7 @@ import lcv
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.result import FlowResult
 from lcv.visual.colours import flow_to_colour
+from testing.extras import needs
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def result():
 @pytest.mark.parametrize("suffix", [".flo", ".pfm", ".flo5", ".npy", ".npz", ".FLO"])
 def test_flow_files_keep_every_bit(result, tmp_path, suffix):
     if suffix == ".flo5":
-        pytest.importorskip("h5py")
+        needs("h5py")
     path = tmp_path / f"flow{suffix}"
     result.save(path)
     flow, valid = lcv.read_flow(path)

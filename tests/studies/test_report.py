@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -22,6 +21,7 @@ from lcv.studies.report_sources import read_sources
 from lcv.studies.robustness.registry import STRESSES
 from lcv.studies.robustness.results import Study
 from testing.ablating import invented
+from testing.extras import needs, programs
 
 ORIGIN = {"commit": "0123456789abcdef", "modified": False, "torch": "2.13", "device": "a machine"}
 SUMS = {"pixels/all": 100, "error/all": 150.0, "outlier/all": 10, "px1/all": 50, "px3/all": 80}
@@ -302,10 +302,8 @@ def test_an_unfinished_study_is_shown_as_far_as_it_is(tmp_path):
 
 
 def test_a_browser_opens_it_and_asks_for_nothing(made):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium drives the browser")
-    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if browser is None or driver is None:
-        pytest.skip("no chromium with its chromedriver on this machine")
+    webdriver = needs("selenium.webdriver")
+    browser, driver = programs("chromium", "chromedriver")
     _, _, path = made
     options = webdriver.ChromeOptions()
     options.binary_location = browser

@@ -11,10 +11,11 @@ from PIL import Image
 
 from lcv.errors import ArgumentError
 from lcv.train.board import Board
+from testing.extras import needs
 
 
 def test_numbers_become_curves_lists_histograms_and_pictures_pictures(tmp_path):
-    pytest.importorskip("tensorboard", reason="the extra `train` is not installed")
+    needs("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     board = Board(tmp_path)
@@ -40,7 +41,7 @@ def test_numbers_become_curves_lists_histograms_and_pictures_pictures(tmp_path):
 
 
 def test_a_resumed_run_hides_what_came_after_its_checkpoint(tmp_path):
-    pytest.importorskip("tensorboard", reason="the extra `train` is not installed")
+    needs("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for steps, value in (((1, 2, 3), 1.0), ((2, 3), 2.0)):

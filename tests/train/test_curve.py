@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 
-import pytest
 from PIL import Image
 
 from lcv.train import TrainConfig
 from lcv.train.curve import Curve, curve_figure, leave_curve, read_curves, sentence
+from testing.extras import needs
 
 ENTRIES = [
     {"kind": "train", "step": 50, "loss": 9.0, "epe": 5.5},
@@ -41,7 +41,7 @@ def test_the_last_error_and_its_share_of_zero_flow_are_said():
 
 
 def test_the_picture_has_the_curve_the_zero_flow_error_and_the_goal(tmp_path):
-    pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
+    needs("matplotlib")
     config = logged(tmp_path / "run", goal=0.6)
     (axis,) = curve_figure(*read_curves(config.folder), config.goal).axes
     drawn = {line.get_label(): line.get_xydata().tolist() for line in axis.get_lines()}
