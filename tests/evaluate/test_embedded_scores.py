@@ -12,6 +12,7 @@ from lcv.models.embedded import embedded_card
 from testing.shared import shared
 
 KITTI = "KITTI 2015 000010 (occ)"
+MIDDLEBURY = ("Grove2", "RubberWhale", "Urban2", "Venus")
 
 
 def epe(model, record) -> float:
@@ -34,7 +35,7 @@ def scored(name):
 def test_raft_small_is_within_its_bounds_and_as_its_card_says():
     model, scores = lcv.load("raft-small").eval(), scored("raft-small")
     found = {r.scene: epe(model, r) for r in records_in([shared("data", "middlebury")])}
-    assert len(found) == 4
+    assert set(found) == set(MIDDLEBURY)
     for scene, value in found.items():
         assert value == pytest.approx(scores[f"Middlebury {scene}"], abs=2e-3)
     assert np.mean(list(found.values())) <= 0.6
@@ -43,8 +44,21 @@ def test_raft_small_is_within_its_bounds_and_as_its_card_says():
     assert scores[KITTI] <= 4.5
 
 
-@pytest.mark.parametrize("name", ["raft-small-vanilla", "raft-large"])
-def test_the_others_score_what_their_cards_say(name):
+def test_raft_large_is_within_its_bounds_and_as_its_card_says():
+    """Measured on two of its five pairs, for time; the card's file is this one by its hash."""
+    model, scores = lcv.load("raft-large").eval(), scored("raft-large")
+    (whale,) = records_in([shared("data", "middlebury")], only=["*RubberWhale*"])
+    assert epe(model, whale) == pytest.approx(scores["Middlebury RubberWhale"], abs=2e-3)
+    (kitti,) = records_in([shared("data", "kitti2015")])
+    value = epe(model, kitti)
+    assert value == pytest.approx(scores[KITTI], abs=5e-3)
+    assert value <= 2.5
+    middlebury = [scores[f"Middlebury {scene}"] for scene in MIDDLEBURY]
+    assert np.mean(middlebury) <= 0.45
+    assert scores["Middlebury, mean of the four"] == pytest.approx(np.mean(middlebury), abs=1e-4)
+
+
+def test_the_twin_scores_what_its_card_says():
     (record,) = records_in([shared("data", "middlebury")], only=["*RubberWhale*"])
-    value = epe(lcv.load(name).eval(), record)
-    assert value == pytest.approx(scored(name)["Middlebury RubberWhale"], abs=2e-3)
+    value = epe(lcv.load("raft-small-vanilla").eval(), record)
+    assert value == pytest.approx(scored("raft-small-vanilla")["Middlebury RubberWhale"], abs=2e-3)

@@ -1,12 +1,11 @@
-"""Our own RAFT-large with LCV: procedural pairs, from a warm start without LCV.
+"""Our own RAFT-large with LCV, first of two stages: procedural pairs, from a warm start without LCV.
 
 Command    lcv train ours_raft_large --data.textures PHOTOGRAPHS --model.weights WARM_START
            WARM_START is raft-large-procedural.safetensors, a RAFT-large after 8,100 steps on
            procedural pairs; without it, more steps at a higher rate are needed.
 Hardware   one H200: five minutes, and one to compile.
 Result     mean EPE on Middlebury's Grove2, RubberWhale, Urban2 and Venus, 20 iterations: 0.412 px
-           (0.472 before); KITTI 2015's pair 000010: 2.83 (3.00). Not embedded: the embedded ones
-           are of an earlier chain of runs, see docs/results.md.
+           (0.472 before); KITTI 2015's pair 000010: 2.83 (3.00).
 
 The photographs are those that weights/textures.json lists by SHA-256. In the run measured, the
 first 200 steps had the lower rates of a longer warm-up (1,000 steps to the peak).
