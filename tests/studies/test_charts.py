@@ -95,3 +95,14 @@ def test_intervals_and_what_is_too_long_for_the_axis():
     assert len(list(tree.iter(f"{SVG}path"))) == 3
     # A bar far out alone is shown: there is nothing to hide it from.
     assert "← −4" not in interval_chart([bars[3]], "t", "px").svg()
+
+
+def test_a_long_bar_that_its_axis_has_room_for_is_drawn():
+    """Twelve times as long as the middle one, yet hardly longer than the next."""
+    bars = [Bar("a", 0.0, (-0.1, 0.1)), Bar("b", 0.0, (-0.2, 0.2)), Bar("c", 0.0, (-0.22, 0.2))]
+    bars += [Bar("long", 0.5, (-1.2, 2.1)), Bar("longer", 0.5, (-1.5, 2.6))]
+    assert 2.6 > 10 * 0.22 > 2.1  # `_comparable` alone would leave out the last
+    tree = ElementTree.fromstring(interval_chart(bars, "t", "px").svg())
+    assert len(list(tree.iter(f"{SVG}path"))) == len(bars)
+    words = ["".join(node.itertext()) for node in tree.iter(f"{SVG}text")]
+    assert not [text for text in words if "→" in text]

@@ -60,7 +60,7 @@ def stressed(folder):
                 "size": 100.0,
                 "pairs": 6,
                 "harm": 0.5,
-                "random_harm": 0.2,
+                "random_harm": -0.2,
                 "harm_beyond_random": 0.3,
                 "harm_beyond_random_interval": [0.1, 0.4],
                 "random_sign_test_p": 0.03,
@@ -202,10 +202,44 @@ def test_robustness_stands_under_the_papers_levels(made):
     assert ours[1:] == ["0.600", "–", "–", "–", "–", "3.000", "–", "9.000"]
     noise = row_of(text, "small, set, noise-variance: EPE px (ours)")
     assert noise[1:] == ["–", "0.003", "–", "0.300"]
-    assert row_of(text, "p, small")[-5:-2] == ["+0.3000", "0.1000 … 0.4000", "0.03"]
-    assert row_of(text, "p, small")[-2:] == ["−0.1000", "−0.2000 … 0.0500"]
+    assert row_of(text, "p, small")[1:] == [
+        "white",
+        "100",
+        "0.5000",
+        "−0.2000",
+        "+0.3000 \\[0.1000, 0.4000\\]",
+        "0.03",
+        "−0.1000 \\[−0.2000, 0.0500\\]",
+    ]
+    assert "set (6 pairs): increase of EPE further than 32 px outside a patch" in text
     assert "under the patch" not in text  # no patch was measured
     assert html.count("data:image/jpeg;base64,") == 1
+
+
+def test_controls_and_single_levels_are_folded_away_and_not_drawn(tmp_path):
+    """Many patches on many networks at one size would bury the rows that the paper has too."""
+    study = read_sources([stressed(tmp_path / "robust")])[0].study
+    gamma = study.cells["set", "small", "gamma", 1.0]
+    measured = {"patch:a": (50.0, 100.0), "random:a": (50.0, 100.0), "patch:b": (100.0,)}
+    for stress, levels in measured.items():
+        about = {"label": stress, "unit": "px", "log": False}
+        study.about["stresses"][stress] = about
+        for level in levels:
+            study.add(("set", "small", stress, level), gamma)
+    study.save(tmp_path / "robust" / "robustness.json")
+    write_report([tmp_path / "robust"], tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    _, _, part = html.partition("Adversarial patch, size in px")
+    table, _, rest = part.partition("<details>")
+    folded, _, after = rest.partition("</details>")
+    assert "small, set, patch:a: EPE px" in table
+    assert "random:a" not in table
+    assert "patch:b" not in table
+    assert "small, set, random:a: EPE px" in folded
+    assert "small, set, patch:b: EPE px" in folded
+    assert "(4 rows)</summary>" in folded
+    assert "set (6 pairs): patch:a" in after
+    assert "set (6 pairs): patch:b" not in after
 
 
 def test_training_runs_are_drawn_and_their_names_are_text(made):

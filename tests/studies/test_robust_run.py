@@ -348,6 +348,9 @@ def test_curves_and_their_figure_hold_every_network_and_share_patch_panels(tmp_p
     figure = curves_figure(study, "painted")
     visible = [axis for axis in figure.axes if axis.get_visible()]
     assert len(visible) == 2
+    # Controls measured at one size alone would be lines of no length.
+    crosses = [line for line in visible[1].lines if line.get_marker() == "x"]
+    assert len(crosses) == len(networks)
 
 
 def test_sources_by_name_of_several_places_and_their_fingerprint(tmp_path):

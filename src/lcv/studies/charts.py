@@ -166,12 +166,15 @@ def line_chart(
 def interval_chart(bars: Sequence[Bar], title: str, x_label: str) -> Chart:
     """A row each: the mean as a diamond on its interval, single values as dots; zero is marked.
 
-    What is far longer than the others is written as a number at the edge.
+    What reaches far beyond the others is written as a number at the edge.
     """
     left, right, top, row = 170, 20, 36, 26
-    shown = _comparable(bars)
-    every = [v for b in shown for v in (b.value, *(b.interval or ()), *b.dots, 0.0)]
+    near = _comparable(bars)
+    every = [v for bar in near for v in (*_numbers(bar), 0.0)]
     x_ticks = ticks(min(every), max(every), 6)
+    # Their axis may have room for one that is longer than most.
+    ends = x_ticks[0], x_ticks[-1]
+    shown = [b for b in bars if b in near or all(ends[0] <= v <= ends[1] for v in _numbers(b))]
     bottom = top + row * len(bars)
 
     def px(x: float) -> float:
@@ -226,9 +229,13 @@ def interval_chart(bars: Sequence[Bar], title: str, x_label: str) -> Chart:
 
 def _comparable(bars: Sequence[Bar]) -> list[Bar]:
     """The bars that one axis can show; one ten times as long as the middle one is left to words."""
-    reach = [max(map(abs, (bar.value, *(bar.interval or ()), *bar.dots))) for bar in bars]
+    reach = [max(map(abs, _numbers(bar))) for bar in bars]
     middle = sorted(reach)[len(reach) // 2]
     return [bar for bar, r in zip(bars, reach, strict=True) if r <= 10 * middle or not middle]
+
+
+def _numbers(bar: Bar) -> tuple[float, ...]:
+    return (bar.value, *(bar.interval or ()), *bar.dots)
 
 
 def _along(x: float, log: bool) -> float:

@@ -14,6 +14,9 @@ from typing import Protocol
 
 from lcv.studies.charts import Chart
 
+LONGEST = 30
+"""Characters that a cell has in one line."""
+
 
 class Block(Protocol):
     """A piece of a report."""
@@ -79,7 +82,7 @@ class Row:
 
 @dataclass(frozen=True)
 class TableBlock:
-    """A table whose first column names its rows; numbers stand right."""
+    """A table whose first column names its rows; numbers stand right, longer words wrap."""
 
     caption: str
     head: tuple[str, ...]
@@ -90,7 +93,7 @@ class TableBlock:
         body = []
         for row in self.rows:
             first, *rest = row.cells
-            cells = "".join(f"<td>{escape(text)}</td>" for text in rest)
+            cells = "".join(f"<td{_wrapped(text)}>{escape(text)}</td>" for text in rest)
             named = f' class="{row.kind}"' if row.kind else ""
             body.append(f'<tr{named}><th scope="row">{escape(first)}</th>{cells}</tr>')
         return (
@@ -174,6 +177,11 @@ class Folded:
 def contents(blocks: Sequence[Block]) -> list[tuple[str, str]]:
     """Anchors and texts of the headings of the second level."""
     return [(b.anchor, b.text) for b in blocks if isinstance(b, Heading) and b.level == 2]
+
+
+def _wrapped(cell: str) -> str:
+    """The class of a cell too long for one line; numbers with their intervals are not."""
+    return ' class="words"' if len(cell) > LONGEST else ""
 
 
 def _line(cells: Sequence[str]) -> str:

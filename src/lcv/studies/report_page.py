@@ -19,7 +19,7 @@ STYLE = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);
 font:16px/1.55 system-ui,'Segoe UI',Helvetica,Arial,sans-serif}
-main{max-width:1040px;margin:0 auto;padding:28px 20px 60px}
+main{max-width:1160px;margin:0 auto;padding:28px 20px 60px}
 h1{font-size:28px;line-height:1.2;margin:0 0 6px}
 h2{font-size:21px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--line)}
 h3{font-size:17px;margin:28px 0 8px}
@@ -31,12 +31,13 @@ figcaption,summary,.lead{color:var(--soft);font-size:14px}
 .table figcaption{margin-bottom:6px;color:var(--ink);font-weight:600;font-size:15px}
 .wide{overflow-x:auto;background:var(--paper);border:1px solid var(--line);border-radius:8px}
 table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
-th,td{padding:6px 12px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
+th,td{padding:6px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 thead th{vertical-align:bottom;white-space:normal;min-width:72px;color:var(--soft);
 font-weight:600}
 tbody tr:last-child>*{border-bottom:0}
 th:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}
 tbody th{font-weight:500}
+td.words{white-space:normal;text-align:left;min-width:200px}
 tr.ours>*{background:var(--ours);font-weight:600}
 tr.paper>*{color:var(--soft)}
 .chart,.picture{background:var(--paper);border:1px solid var(--line);border-radius:8px;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lcv.data.formats.image import read_image
 from lcv.evaluate.metrics import METRICS
@@ -23,12 +24,13 @@ from lcv.studies.report_blocks import (
 )
 from lcv.studies.report_sources import Robustness
 from lcv.studies.robustness.pasted import RULES
-from lcv.studies.robustness.plots import curves_of
+from lcv.studies.robustness.plots import CONTROLS, curves_of
+from lcv.studies.robustness.results import Key
 
 PARTS = {
     "gamma": ("Illumination, γ", ("gamma",)),
     "noise": ("Noise", ("noise-variance", "noise-deviation")),
-    "patch": ("Adversarial patch, size in px", ("patch", "random", "matched")),
+    "patch": ("Adversarial patch, size in px", ("patch", *CONTROLS)),
 }
 METRIC = "epe_image"
 WIDEST = 1500
@@ -39,11 +41,18 @@ def robustness(sources: Sequence[Robustness]) -> list[Block]:
     blocks: list[Block] = []
     for part, (caption, stresses) in PARTS.items():
         levels = list(paper.ROBUSTNESS[part])
-        rows = _paper_rows(part)
-        ours = [row for source in sources for row in _our_rows(source, stresses, levels)]
         unit = "method" if part != "noise" else "method (levels as printed)"
         head = (unit, *(f"{level:g}" for level in levels))
-        blocks.append(TableBlock(caption, head, (*rows, *ours)))
+        beside: list[Row] = []
+        apart: list[Row] = []
+        for source in sources:
+            for curve in _curves(source, stresses, levels):
+                there = beside if _belongs_beside(source, curve) else apart
+                there += _our_rows(source, curve)
+        blocks.append(TableBlock(caption, head, (*_paper_rows(part), *beside)))
+        if apart:
+            more = TableBlock(f"{caption}: controls, and single levels", head, tuple(apart))
+            blocks.append(Folded(f"{more.caption} ({len(apart)} rows)", (more,)))
         blocks.append(Points((f"{caption}: {paper.ROBUSTNESS_NOTES[part]}.",)))
     title = Heading("Table 4: robustness")
     if not sources:
@@ -64,23 +73,35 @@ def _paper_rows(part: str) -> list[Row]:
     return rows
 
 
-def _our_rows(source: Robustness, stresses: Sequence[str], levels: Sequence[float]) -> list[Row]:
-    """Fl-all and EPE over all pixels, as in the paper, of every network and source."""
+def _curves(
+    source: Robustness, stresses: Sequence[str], levels: Sequence[float]
+) -> list[list[Key]]:
+    """The paper's levels of every set, network and stress of ours that has one of them at least."""
     study = source.study
+    names = [key[:3] for key in study.cells if key[2].partition(":")[0] in stresses]
+    found = [[(*name, level) for level in levels] for name in dict.fromkeys(names)]
+    return [keys for keys in found if any(key in study.cells for key in keys)]
+
+
+def _belongs_beside(source: Robustness, keys: Sequence[Key]) -> bool:
+    """Whether the paper has its like: no control, and not one of its levels alone."""
+    measured = sum(key in source.study.cells for key in keys)
+    return keys[0][2].partition(":")[0] not in CONTROLS and measured > 1
+
+
+def _our_rows(source: Robustness, keys: Sequence[Key]) -> list[Row]:
+    """Fl-all and EPE over all pixels, as in the paper."""
+    study = source.study
+    where, network, stress, _ = keys[0]
+    kind = "" if stress == "gamma" else f", {stress}"
     rows = []
-    keys = [key for key in study.cells if key[2].partition(":")[0] in stresses]
-    for where, network, stress in dict.fromkeys(key[:3] for key in keys):
-        here = [(where, network, stress, level) for level in levels]
-        if not any(key in study.cells for key in here):
-            continue
-        kind = "" if stress == "gamma" else f", {stress}"
-        for metric, decimals in (("fl", 1), ("epe", 3)):
-            words = f"{network}, {where}{kind}: {METRICS[metric].title} {METRICS[metric].unit}"
-            values = (
-                f"{study.metrics(key)[metric]:.{decimals}f}" if key in study.cells else "–"
-                for key in here
-            )
-            rows.append(Row((words, *values), "ours"))
+    for metric, decimals in (("fl", 1), ("epe", 3)):
+        words = f"{network}, {where}{kind}: {METRICS[metric].title} {METRICS[metric].unit}"
+        values = (
+            f"{study.metrics(key)[metric]:.{decimals}f}" if key in study.cells else "–"
+            for key in keys
+        )
+        rows.append(Row((words, *values), "ours"))
     return rows
 
 
@@ -98,13 +119,15 @@ def _differences(source: Robustness) -> list[str]:
 
 
 def in_full(source: Robustness) -> list[Block]:
-    """Curves of every stress, what patches do far from themselves, and pictures."""
+    """Curves of every stress at more than one level, what patches do far off, and pictures."""
     study = source.study
     blocks: list[Block] = [Heading(f"In full: {source.name}", 3)]
     for where, groups in study.groups.items():
         curves, charts = curves_of(study, where, METRIC), []
         for stress in dict.fromkeys(curve["stress"] for curve in curves):
             lines = [_line(curve) for curve in curves if curve["stress"] == stress]
+            if len({level for line in lines for level in line.x}) < 2:
+                continue
             about = study.about["stresses"].get(stress, {"label": stress, "unit": "level"})
             title = f"{where} ({len(groups)} pairs): {about['label']}"
             smallest = min(level for line in lines for level in line.x)
@@ -119,7 +142,8 @@ def in_full(source: Robustness) -> list[Block]:
                 height=250,
             )
             charts.append(ChartBlock(chart, title))
-        blocks.append(Beside(tuple(charts)))
+        if charts:
+            blocks.append(Beside(tuple(charts)))
     blocks += _harm(source)
     blocks += [_picture(path) for path in source.pictures]
     return blocks
@@ -138,56 +162,59 @@ def _line(curve: dict[str, list]) -> Line:
 
 
 def _harm(source: Robustness) -> list[Block]:
+    """What patches do far from themselves: a table a set."""
     found = source.study.about.get("harm", [])
     if not found:
         return []
     head = (
         "patch, on network",
-        "source",
         "box",
         "diameter px",
-        "pairs",
         "learned px",
         "random px",
-        "learned − random px",
-        "95 % over scenes",
+        "learned − random px [95\u00a0%]",
         "sign test p",
-        "learned − matched px",
-        "95 % over scenes",
+        "learned − matched px [95\u00a0%]",
     )
-    rows = []
-    for r in found:
-        matched = r.get("harm_beyond_matched")
-        rows.append(
-            Row(
-                (
-                    f"{r['patch']}, {r['network']}",
-                    r["source"],
-                    r["box"],
-                    f"{r['size']:g}",
-                    str(r["pairs"]),
-                    f"{r['harm']:.4f}",
-                    f"{r['random_harm']:.4f}",
-                    _signed(r["harm_beyond_random"]),
-                    _span(r["harm_beyond_random_interval"]),
-                    f"{r['random_sign_test_p']:.2g}",
-                    "–" if matched is None else _signed(matched),
-                    _span(r.get("harm_beyond_matched_interval")),
-                )
-            )
-        )
     margin = source.study.settings["margin"]
-    caption = f"Increase of EPE further than {margin:g} px outside a patch"
-    said = "Random: random pixels. Matched: a random patch with grey levels and spectrum of the learned."
-    return [TableBlock(caption, head, tuple(rows)), Points((said,))]
+    blocks: list[Block] = []
+    for where in dict.fromkeys(r["source"] for r in found):
+        here = [r for r in found if r["source"] == where]
+        pairs = sorted({r["pairs"] for r in here})
+        counted = f"{pairs[0]}{f' to {pairs[-1]}' * (len(pairs) > 1)} pairs"
+        caption = f"{where} ({counted}): increase of EPE further than {margin:g} px outside a patch"
+        blocks.append(TableBlock(caption, head, tuple(_harm_row(r) for r in here)))
+    said = (
+        "Random: random pixels. Matched: a random patch with grey levels and spectrum of the "
+        "learned. Intervals are bootstraps over scenes."
+    )
+    return [*blocks, Points((said,))]
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−")
+def _harm_row(r: dict[str, Any]) -> Row:
+    return Row(
+        (
+            f"{r['patch']}, {r['network']}",
+            r["box"],
+            f"{r['size']:g}",
+            _minus(f"{r['harm']:.4f}"),
+            _minus(f"{r['random_harm']:.4f}"),
+            _difference(r["harm_beyond_random"], r["harm_beyond_random_interval"]),
+            f"{r['random_sign_test_p']:.2g}",
+            _difference(r.get("harm_beyond_matched"), r.get("harm_beyond_matched_interval")),
+        )
+    )
 
 
-def _span(span: Sequence[float] | None) -> str:
-    return f"{span[0]:.4f} … {span[1]:.4f}".replace("-", "−") if span else "–"
+def _difference(value: float | None, span: Sequence[float] | None) -> str:
+    if value is None:
+        return "–"
+    between = f" [{span[0]:.4f}, {span[1]:.4f}]" if span else ""
+    return _minus(f"{value:+.4f}{between}")
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "−")
 
 
 def _picture(path: Path) -> Picture:

@@ -52,7 +52,8 @@ def curves_figure(study: Study, source: str, metric: str = "epe_image") -> Figur
     curves = curves_of(study, source, metric)
     panels = list(dict.fromkeys(_panel_of(curve["stress"]) for curve in curves))
     networks = list(dict.fromkeys(curve["network"] for curve in curves))
-    columns = min(4, max(1, len(panels)))
+    # Four side by side would be too small to read on a page.
+    columns = min(2 if len(panels) <= 4 else 4, max(1, len(panels)))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(3.4 * columns, 2.9 * rows + 0.6), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -72,7 +73,9 @@ def curves_figure(study: Study, source: str, metric: str = "epe_image") -> Figur
     kinds = {_control_of(curve["stress"]) for curve in curves}
     for kind, (words, line) in CONTROLS.items():
         if kind in kinds:
-            handles.append(Line2D([], [], color=INK, linestyle=line))
+            points = all(len(c["levels"]) == 1 for c in curves if _control_of(c["stress"]) == kind)
+            style: dict[str, Any] = {"linestyle": "", "marker": "x"} if points else {}
+            handles.append(Line2D([], [], color=INK, **({"linestyle": line} | style)))
             labels.append(words)
     handles.append(Line2D([], [], color=INK, linestyle=":", linewidth=0.7))
     labels.append("frames as they are")
@@ -80,7 +83,7 @@ def curves_figure(study: Study, source: str, metric: str = "epe_image") -> Figur
         handles,
         labels,
         loc="outside lower center",
-        ncols=min(4, len(labels)),
+        ncols=min(3 if columns < 3 else 4, len(labels)),
         frameon=False,
         fontsize=9,
     )
@@ -111,9 +114,11 @@ def _draw(
         colour = COLOURS[networks.index(curve["network"]) % len(COLOURS)]
         control = _control_of(curve["stress"])
         label = None if control else curve["network"]
-        style: dict[str, Any] = (
-            {"linestyle": CONTROLS[control][1]} if control else {"marker": "o", "markersize": 3}
-        )
+        style: dict[str, Any] = {"marker": "o", "markersize": 3}
+        if control:
+            style = {"linestyle": CONTROLS[control][1]}
+            # A line of one point is not seen.
+            style |= {"marker": "x", "markersize": 6} if len(curve["levels"]) == 1 else {}
         axis.plot(
             curve["levels"], curve["values"], color=colour, linewidth=1.4, label=label, **style
         )
