@@ -5,17 +5,19 @@
 #
 # WEIGHTS: the published raft-small.pth; our own two come with the package
 # PAIRS:   real pairs, as benchmarks/portable_pairs.py writes them: its pairs.txt, or any dataset
-# OUT:     a folder; patches/, test/, benchmark/ and real/ are made in it
+# OUT:     a folder; patches/, moderate/, test/, test-benchmark/, benchmark/ and real/ are made in it
 #
 # Variables: LCV (how `lcv` is called), DEVICE, STEPS, START and RECIPE of learning, PAIRS_OF_CURVES,
 # PAIRS_OF_TEST; MORE, further networks as in "ddflow=a.safetensors vcn-small=b.safetensors", which are
-# attacked and measured too; PATCHES_ONLY or MEASURES_ONLY, not empty, for one half of the work. Names
+# attacked and tested too; PATCHES_ONLY or MEASURES_ONLY, not empty, for one half of the work. Names
 # of weights are without spaces.
-# The test that is fixed beforehand is in OUT/test: diameter 100, all pairs of the benchmark.
+# The test is in OUT/test: diameter 100, 200 `moderate` pairs of their own, all networks and patches;
+# in OUT/test-benchmark the same of the benchmark, with the patch against `raft-small`. The curves
+# have this patch and three networks.
 set -euo pipefail
 
 if [ $# -ne 3 ]; then
-    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 weights=$1 pairs=$2 out=$3
@@ -33,11 +35,12 @@ for more in ${MORE:-}; do
     names+=("${more%%=*}")
     words_of[${more%%=*}]="--model ${more%%=*} --weights ${more#*=}"
 done
-networks=() patches=()
+networks=() three=() patches=()
 for name in "${names[@]}"; do
     read -r -a words <<<"${words_of[$name]}"
     networks+=("${words[@]}")
     patches+=("$out/patches/$name.png")
+    [ ${#patches[@]} -gt 3 ] || three+=("${words[@]}")
 done
 
 # Wait for every process given, and fail if one of them did.
@@ -51,7 +54,7 @@ mkdir -p "$out/patches"
 learn() {
     local name=$1 words
     read -r -a words <<<"${words_of[$name]}"
-    words+=(--steps "$steps" --recipe "${RECIPE:-training}" --start "${START:-noise}")
+    words+=(--steps "$steps" --recipe "${RECIPE:-moderate}" --start "${START:-checks}")
     words+=(--device "$device" --overwrite -o "$out/patches/$name.png")
     # Should recording fail on this device, learn without it.
     { [[ $device == cuda* ]] && "${lcv[@]}" robust learn "${words[@]}" --graph ||
@@ -70,22 +73,41 @@ if [ -z "${MEASURES_ONLY:-}" ]; then
 fi
 [ -n "${PATCHES_ONLY:-}" ] && exit 0
 
+# Pairs of the test, of a seed that nothing else uses; the list is there once all of them are.
+count=${PAIRS_OF_TEST:-200}
+test_pairs=$out/moderate/pairs.txt
+if [ ! -f "$test_pairs" ] || [ "$(wc -l <"$test_pairs")" -ne "$count" ]; then
+    "${lcv[@]}" data make "$out/moderate" --recipe moderate --seed 77 --count "$count" \
+        --device "$device" --overwrite
+    for ((i = 0; i < count; i++)); do
+        printf -v scene 'scene_%06d' "$i"
+        echo "training/final/$scene/frame_000"{1,2}.png "training/flow/$scene/frame_0001.flo"
+    done >"$test_pairs.part"
+    mv "$test_pairs.part" "$test_pairs"
+fi
+
 measure() {
     local name=$1
     shift
     mkdir -p "$out/$name"
-    "${lcv[@]}" robust "${networks[@]}" --patch "${patches[@]}" --device "$device" "$@" \
-        -o "$out/$name" >"$out/$name/log.txt" 2>&1
+    "${lcv[@]}" robust "$@" --device "$device" -o "$out/$name" >"$out/$name/log.txt" 2>&1
 }
+at_100=(--stress patch random matched --levels patch=100 --batch 20)
+against_lcv=("${three[@]}" --patch "$out/patches/lcv.png")
 curves=(--stress gamma noise-variance noise-deviation patch random matched)
 curves+=(--levels matched=100)
-measure test --data benchmark --limit "${PAIRS_OF_TEST:-200}" --batch 20 --pictures 0 \
-    --stress patch random matched --levels patch=100 &
-measuring=($!)
-measure benchmark --data benchmark --limit "${PAIRS_OF_CURVES:-60}" --batch 20 "${curves[@]}" &
+measuring=()
+measure test "${networks[@]}" --patch "${patches[@]}" --data "moderate=$test_pairs" "${at_100[@]}" &
 measuring+=($!)
-measure real --data "real=$pairs" --batch 4 "${curves[@]}" &
+measure test-benchmark "${against_lcv[@]}" --data benchmark --limit "$count" --pictures 0 \
+    "${at_100[@]}" &
 measuring+=($!)
-all_of "${measuring[@]}" || { tail -n 3 "$out"/{test,benchmark,real}/log.txt >&2; exit 1; }
+measure benchmark "${against_lcv[@]}" --data benchmark --limit "${PAIRS_OF_CURVES:-60}" --batch 20 \
+    "${curves[@]}" &
+measuring+=($!)
+measure real "${against_lcv[@]}" --data "real=$pairs" --batch 4 "${curves[@]}" &
+measuring+=($!)
+all_of "${measuring[@]}" ||
+    { tail -n 3 "$out"/{test,test-benchmark,benchmark,real}/log.txt >&2; exit 1; }
 echo "with measurements: $SECONDS s"
-sed -n '/^## Harm/,$p' "$out/test/robustness.md"
+for name in test test-benchmark; do sed -n '/^## Harm/,$p' "$out/$name/robustness.md"; done
