@@ -268,3 +268,36 @@ def test_a_pattern_that_matches_nothing_says_what_there_is(tmp_path, monkeypatch
     for pattern, message in told.items():
         with pytest.raises(FileError, match=message):
             find_inputs([pattern])
+
+
+@pytest.mark.parametrize("way", ["folder", "folders", "glob"])
+def test_a_link_to_nothing_is_a_frame_that_cannot_be_read(tmp_path, way):
+    folder = save_frames(tmp_path / "all" / "walk", 5)
+    whole = find_inputs([str(folder)])
+    (folder / "frame_3.png").rename(tmp_path / "away.png")
+    (folder / "frame_3.png").symlink_to(tmp_path / "elsewhere.png")
+    word = {"folder": folder, "folders": folder.parent, "glob": f"{folder}/*.png"}[way]
+    inputs = find_inputs([str(word)])
+    assert inputs == whole
+    (sequence,) = inputs.sequences
+    (lost,) = [still for still in sequence.stills() if still.error is not None]
+    assert "walk/frame_3.png" in str(lost.error)
+    assert fingerprint(sequence.files[2]) == "?"
+
+
+def test_a_link_to_nothing_among_pairs_is_said_to_be_left_out(tmp_path):
+    for number, image in enumerate(moving(4)):
+        write_image(tmp_path / f"{number // 2}_img{number % 2 + 1}.png", image)
+    (tmp_path / "9_img1.png").symlink_to(tmp_path / "nowhere.png")
+    inputs = find_inputs([str(tmp_path)])
+    assert len(inputs.sequences) == 2
+    assert "left out, links to nothing: 9_img1.png" in inputs.notes[1]
+
+
+@pytest.mark.parametrize("inside", ["", "shot"])
+def test_a_folder_of_tiffs_is_told_to_be_converted(tmp_path, inside):
+    (tmp_path / inside).mkdir(exist_ok=True)
+    for name in ("a.tif", "b.TIFF"):
+        (tmp_path / inside / name).write_bytes(b"II*\0")
+    with pytest.raises(FileError, match=r"no frames .*\. a\.tif is a TIFF, which is not read here"):
+        find_inputs([str(tmp_path)])

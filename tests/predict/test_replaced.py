@@ -205,6 +205,42 @@ def test_frames_that_are_paired_otherwise_are_refused(predictor, walk, tmp_path,
     assert files_of(tmp_path / "out") == before
 
 
+@pytest.mark.parametrize("source", ["pair", "folder"])
+@pytest.mark.parametrize("frame", [1, 2])
+def test_a_pair_by_itself_is_made_again_if_one_of_its_frames_changed(
+    predictor, tmp_path, source, frame
+):
+    """As that of a longer sequence is; of which nothing is left is another."""
+    folder = save_frames(tmp_path / "walk", 2)
+    files = [folder / "frame_1.png", folder / "frame_2.png"]
+    words = files if source == "pair" else folder
+    run(predictor, words, tmp_path / "out")
+    change(files[frame - 1])
+    summary = run(predictor, words, tmp_path / "out")
+    assert (summary.done, summary.changed) == (1, 1)
+    run(predictor, words, tmp_path / "fresh")
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "fresh")
+    for file in files:
+        change(file, seed=8)
+    with pytest.raises(FileError, match="already has outputs of another input"):
+        run(predictor, words, tmp_path / "out")
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "fresh")
+
+
+def test_a_link_to_nothing_takes_no_frame_away(predictor, walk, tmp_path):
+    run(predictor, walk, tmp_path / "out", outputs=FLOW)
+    before = files_of(tmp_path / "out")
+    (walk / "frame_4.png").rename(tmp_path / "away.png")
+    (walk / "frame_4.png").symlink_to(tmp_path / "elsewhere.png")
+    summary = run(predictor, walk, tmp_path / "out", outputs=FLOW)
+    assert (summary.done, summary.there, summary.failed, summary.left) == (0, 6, 0, {})
+    assert files_of(tmp_path / "out") == before
+    summary = run(predictor, walk, tmp_path / "fresh", outputs=FLOW)
+    (failure,) = summary.failures
+    assert "walk/frame_4.png" in str(failure)
+    assert (summary.done, summary.failed) == (4, 2)
+
+
 def test_a_frame_that_comes_late_is_put_in_between(predictor, walk, tmp_path):
     (walk / "frame_4.png").rename(tmp_path / "late.png")
     run(predictor, walk, tmp_path / "out", scale=3.0)
@@ -271,8 +307,17 @@ def test_a_film_that_is_longer_than_it_says_takes_nothing_strange_for_its_own(
         go("out", overwrite=True)
         assert files_of(tmp_path / "out") == files_of(tmp_path / "fresh")
     else:
+        content = strange.read_bytes()
+        summary = go("out")
+        assert (summary.done, summary.failed) == (2, 1)
+        (failure,) = summary.failures
+        assert "000004.flo: exists already, but" in str(failure)
         with pytest.raises(FileError, match=r"000004\.flo: exists already, but"):
             go("out")
+        assert strange.read_bytes() == content
+        strange.unlink()
+        go("out")
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "fresh")
 
 
 def test_all_refusals_are_told_before_anything_is_done(predictor, tmp_path):

@@ -17,7 +17,7 @@ from lcv.predict.claims import Claim
 from lcv.predict.manifest import ANEW
 from lcv.predict.outputs import CLIPS, check_apart
 from lcv.predict.record_file import Known
-from lcv.predict.sources import EVERY_PAIR, UNKNOWN, FrameFiles, fingerprint, inputs_of
+from lcv.predict.sources import EVERY_PAIR, UNKNOWN, FrameFiles, Sequence, fingerprint, inputs_of
 
 if TYPE_CHECKING:
     from lcv.predict.records import Record
@@ -104,6 +104,9 @@ def check_same_input(record: Record, there: Known) -> None:
         if all(before == after for before, after in seen):
             return
         same = sum(b == a for pair in seen for b, a in zip(*pair, strict=True))
+        # A pair by itself has no neighbours: one of its two frames is what is left of it.
+        if same and len(now) == len(known) == 1:
+            return
         # Two frames alike, as in a fade from black, are no sign of anything.
         if same >= len(seen) and any(b == a and b[0] != b[1] for b, a in seen):
             return
@@ -118,7 +121,7 @@ def check_same_input(record: Record, there: Known) -> None:
 
 
 def strange(record: Record, there: Known | None) -> Path | None:
-    """A file in the place of an output that no record tells of."""
+    """A file in the place of an output that this job has not made, by all that is told."""
     told = set() if there is None else there.names
     added = record.outputs - set(() if there is None else there.outputs)
     numbers = 0 if there is None else there.numbers
@@ -126,20 +129,40 @@ def strange(record: Record, there: Known | None) -> Path | None:
         sequence, found = claim.sequence, list[Path]()
         for output in sorted(record.outputs - {CLIPS}):
             names: Iterable[str] = claim.names
+            pending = record.pending.get(output, set())
             if output not in added:
-                names = [name for name in claim.names if name not in told]
+                names = [name for name in claim.names if name not in told or name in pending]
             found += record.files.named(sequence, names, [output])
             if claim.is_numbered:
                 asked = claim.count(None if there is None else there.frames)
                 # Nobody knows which numbers a stream will come to.
                 stop = ENDLESS if claim.pairs is None else asked
                 first = 0 if output in added else numbers
-                found += record.files.numbered(sequence, range(first, stop), [output])
-        if CLIPS in added and record.files.clip(sequence).exists():
-            found.append(record.files.clip(sequence))
+                places = record.files.numbered(sequence, range(stop), [output])
+                found += [p for p in places if int(p.stem) >= first or p.stem in pending]
+        if CLIPS in record.outputs and not record.owns_clip(sequence):
+            clip = record.files.clip(sequence)
+            found += [clip] if os.path.lexists(clip) else []
         if found:
             return found[0]
     return None
+
+
+def check_free(record: Record, sequence: Sequence, pair: int) -> None:
+    """A film that is longer than it says, or a stream, comes to a number: is it taken?"""
+    if record.tells_of(sequence, pair):
+        return
+    taken = record.files.numbered(sequence, range(pair, pair + 1), record.outputs)
+    if taken and not record.may_replace:
+        raise not_ours(record, taken[0])
+    record.files.remove(taken)
+
+
+def not_ours(record: Record, path: Path) -> FileError:
+    """What to say of a file in the place of an output."""
+    return FileError(
+        f"{path}: exists already, but {record.file.path} does not say that this job made it. {ANEW}"
+    )
 
 
 def _check_pairing(record: Record, there: Known, claim: Claim) -> None:

@@ -6,10 +6,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lcv.errors import FileError
 from lcv.predict.outputs import CLIPS, Folder, Output
 from lcv.predict.sources import FrameFiles, Sequence
+
+if TYPE_CHECKING:
+    from lcv.predict.record_file import Known
 
 NAMELESS = "."
 
@@ -47,6 +51,12 @@ class Claim:
     def names(self) -> tuple[str, ...]:
         """Of all its pairs, where they have names."""
         return self.all_names[: self.pairs]
+
+    def names_of(self, known: Known) -> tuple[str, ...]:
+        """Of all its pairs, also where they have numbers, as far as is known."""
+        if self.is_numbered:
+            return tuple(f"{number:06d}" for number in range(self.count(known.frames)))
+        return self.names
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -104,6 +114,15 @@ class ClaimedFiles:
                 if number in numbers and path.stem == f"{number:06d}":
                     found.append(path)
         return found
+
+    def left(self, claim: Claim, known: Known) -> dict[str, int]:
+        """Pairs that a sequence does not have any more, and how many outputs of each are there."""
+        sequence = claim.sequence
+        counts = {
+            name: len(self.named(sequence, [name], known.outputs))
+            for name in sorted(known.names - {*claim.all_names})
+        }
+        return {f"{sequence.name}/{name}": count for name, count in counts.items() if count}
 
     def remove(self, paths: Iterable[Path]) -> int:
         """Remove files; returns how many there were."""

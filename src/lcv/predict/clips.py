@@ -70,7 +70,8 @@ def stored_panel(
 class ClipWriter:
     """A film that is opened with its first frame, and appears when the block ends well.
 
-    failed: why it was given up (frames that change their size); the job goes on without it
+    failed: why it was given up (frames that change their size, a place that is taken); the job goes on
+            without it
     """
 
     def __init__(self, path: Path, rate: Fraction, overwrite: bool) -> None:
@@ -100,17 +101,21 @@ class ClipWriter:
             self._write = self._stack.enter_context(clip(self.path, self.rate, self.overwrite))
             self._shape = frame.shape
         if frame.shape != self._shape:
-            self._give_up(frame)
+            self.give_up(self._change_of_size(frame))
             return False
         self._write(frame)
         self.count += 1
         return True
 
-    def _give_up(self, frame: np.ndarray) -> None:
-        self.failed = LcvError(
+    def _change_of_size(self, frame: np.ndarray) -> LcvError:
+        return LcvError(
             f"{self.path}: no clip, since frames change their size: {self.count} were "
             f"{self._shape[1]}×{self._shape[0]} as shown, then {frame.shape[1]}×{frame.shape[0]}"
         )
+
+    def give_up(self, error: LcvError) -> None:
+        """Make no film after all."""
+        self.failed = error
         # An error closes the film and removes what there is of it.
         self._stack.__exit__(LcvError, self.failed, None)
         self._stack = ExitStack()

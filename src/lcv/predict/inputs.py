@@ -5,8 +5,7 @@ from __future__ import annotations
 import glob
 import re
 import stat
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -17,10 +16,12 @@ from lcv.errors import ArgumentError, FileError
 from lcv.predict import sources
 from lcv.predict.decoder import Source
 from lcv.predict.lists import frames_of, long_names, read_list
+from lcv.predict.names import apart, check_names, short_names
 from lcv.predict.sources import Film, FrameFiles, Live
 
 FILMS = VIDEO_SUFFIXES | {".gif", ".y4m", ".ts", ".m2ts", ".flv", ".ogv", ".wmv", ".asf", ".3gp"}
 LISTS = frozenset((".txt", ".lst", ".list"))
+TIFFS = frozenset((".tif", ".tiff"))
 WANTED = (
     "wanted two images, a folder of frames, a glob in quotes, a list file, a video, camera:0, or - "
     "for a stream on the standard input"
@@ -92,9 +93,9 @@ def find_inputs(words: Sequence[str]) -> Inputs:
     elif images:
         sequences = [*_by_folder(images, " ".join(words))]
     films = [path for each in rest for path in each.films]
-    named = zip(_names(films), films, strict=True)
-    everything = (*_apart(sequences), *(FilmFile(name, path) for name, path in named))
-    _check_names(everything)
+    named = zip(short_names(films), films, strict=True)
+    everything = (*apart(sequences), *(FilmFile(name, path) for name, path in named))
+    check_names(everything)
     notes = [note for each in found for note in each.notes]
     notes += [note for s in everything if isinstance(s, FrameFiles) for note in long_names(s)]
     return Inputs(everything, tuple(notes))
@@ -140,7 +141,7 @@ def _glob(word: str) -> _Found:
     matches = [Path(match) for match in glob.glob(word, recursive=True)]
     if not matches:
         raise FileError(f"{word}: no file matches this pattern; {_instead(word)}")
-    files = [path for path in matches if path.is_file()]
+    files = [path for path in matches if path.is_file() or _is_lost(path)]
     films = sorted((path for path in files if path.suffix.lower() in FILMS), key=_natural_path)
     images = [path for path in files if path.suffix.lower() in IMAGE_SUFFIXES]
     if films and images:
@@ -185,7 +186,7 @@ def _instead(pattern: str) -> str:
 
 
 def _folder(path: Path) -> _Found:
-    images, films = files_in(path, IMAGE_SUFFIXES), files_in(path, FILMS)
+    images, films = _images_in(path), files_in(path, FILMS)
     if images and films:
         raise ArgumentError(
             f"{path}: has images ({images[0].name}) and videos ({films[0].name}); choose one kind "
@@ -202,25 +203,26 @@ def _folder(path: Path) -> _Found:
             f"{path}: {len(singles)} pairs by the endings of their names, "
             f"{images[0].name} with {images[1].name} and so on"
         )
-        return _Found(sequences=tuple(singles), notes=(note,))
+        left_out = [path.name for path in images if _is_lost(path)]
+        notes = [f"{path}: left out, links to nothing: {', '.join(left_out)}"] if left_out else []
+        return _Found(sequences=tuple(singles), notes=(note, *notes))
     if len(images) == 1:
         raise FileError(
             f"{path}: has one image only, {images[0].name}; flow needs at least two frames"
         )
     if images:
         return _Found(sequences=(frames_of(path.resolve().name, images),))
-    inside = [(folder, files_in(folder, IMAGE_SUFFIXES)) for folder in subfolders(path)]
+    inside = [(folder, _images_in(folder)) for folder in subfolders(path)]
     many = [frames_of(folder.name, files) for folder, files in inside if len(files) > 1]
     if not many:
         raise FileError(
             f"{path}: no frames in this folder, nor two in one inside it; wanted images "
             f"({', '.join(sorted(IMAGE_SUFFIXES))}) or videos"
+            f"{_hint(path, (folder for folder, _ in inside))}"
         )
     lonely = [folder.name for folder, files in inside if len(files) == 1]
-    notes: tuple[str, ...] = ()
-    if lonely:
-        notes = (f"{path}: left out, having one frame only: {', '.join(lonely)}",)
-    return _Found(sequences=tuple(many), notes=notes)
+    notes = [f"{path}: left out, having one frame only: {', '.join(lonely)}"] if lonely else []
+    return _Found(sequences=tuple(many), notes=tuple(notes))
 
 
 def _camera(word: str) -> Live:
@@ -250,49 +252,30 @@ def _by_folder(images: Iterable[Path], what: str) -> list[FrameFiles]:
     return [frames_of(folder.resolve().name, files) for folder, files in groups]
 
 
-def _apart(sequences: list[FrameFiles | Live]) -> list[FrameFiles | Live]:
-    """The same, folders of one name told apart by the folder around them."""
-    counts = Counter(each.name for each in sequences if each.name)
-    return [
-        FrameFiles(_with_parent(each.files[0].parent), each.files, each.names)
-        if isinstance(each, FrameFiles) and counts[each.name] > 1
-        else each
-        for each in sequences
+def _images_in(folder: Path) -> list[Path]:
+    """The images in a folder in natural order; links that lead nowhere are frames that cannot be read."""
+    lost = [
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() in IMAGE_SUFFIXES and path.name[0] != "." and _is_lost(path)
     ]
+    return sorted([*files_in(folder, IMAGE_SUFFIXES), *lost], key=natural)
 
 
-def _with_parent(folder: Path) -> str:
-    folder = folder.resolve()
-    return f"{folder.parent.name}/{folder.name}"
+def _is_lost(path: Path) -> bool:
+    """Whether this is a link to what is not there."""
+    return path.is_symlink() and not path.exists()
 
 
-def _names(films: list[Path]) -> list[str]:
-    """Short names for films, no two alike: the stem, or with its ending, or with its folder."""
-    ways: tuple[Callable[[Path], str], ...] = (
-        lambda path: path.stem,
-        lambda path: path.name,
-        lambda path: f"{path.resolve().parent.name}/{path.stem}",
+def _hint(folder: Path, inside: Iterable[Path]) -> str:
+    """What to do about frames of a kind that is not read."""
+    found = [path for each in (folder, *inside) for path in files_in(each, TIFFS)]
+    if not found:
+        return ""
+    return (
+        f". {found[0].name} is a TIFF, which is not read here: convert it to PNG (16 bits stay 16 "
+        f"bits there)"
     )
-    for way in ways:
-        names = [way(path) for path in films]
-        if len(set(names)) == len(names):
-            return names
-    return [f"{path.resolve().parent.name}/{path.name}" for path in films]
-
-
-def _check_names(sequences: Iterable[FrameFiles | Live | FilmFile]) -> None:
-    """Refuse inputs whose outputs would have the same names."""
-    taken: set[tuple[str, str]] = set()
-    for sequence in sequences:
-        files = isinstance(sequence, FrameFiles) and not sequence.name
-        names = sequence.names if files else [""]  # type: ignore[union-attr]
-        for name in names:
-            if (sequence.name, name) in taken:
-                raise ArgumentError(
-                    f"two inputs have the name {sequence.name or name!r}, so their outputs would "
-                    f"fall on each other; give them to two runs with folders of their own"
-                )
-            taken.add((sequence.name, name))
 
 
 def _natural_path(path: Path) -> tuple[object, ...]:

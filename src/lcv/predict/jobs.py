@@ -15,6 +15,7 @@ from lcv.errors import ArgumentError, FileError, LcvError
 from lcv.files import only_one
 from lcv.predict import warm
 from lcv.predict.admission import check_no_input
+from lcv.predict.anew import begin_anew, drop_other
 from lcv.predict.claims import Claim, clip_name, key_of
 from lcv.predict.clips import can_be_rebuilt
 from lcv.predict.failures import Abandoned
@@ -34,6 +35,7 @@ from lcv.predict.records import Record
 from lcv.predict.settings import settings_of
 from lcv.predict.shards import Part, divided_among, parts_of
 from lcv.predict.sources import Film, Live, Sequence, Still, inputs_of
+from lcv.predict.unmade import conclude
 
 if TYPE_CHECKING:
     from lcv.predict.predictor import Predictor
@@ -79,6 +81,7 @@ class Run:
             divided = set(divided_among(counts, self.job.shard.count))
             self._divided_clips([sequences[p.sequence] for p in parts if p.sequence in divided])
         for record in self.records.values():
+            conclude(record)
             self.summary.left |= record.left()
         for record in (*self.records.values(), *self._others.values()):
             self.summary.removed += record.files.removed
@@ -104,12 +107,14 @@ class Run:
         record.admit(self._spoiled)
         return frozenset(record.changed)
 
-    def settle(self, sequence: Sequence, pair: int) -> None:
-        """Before anything is written of a pair: put down what it is made with and from."""
+    def settle(self, sequence: Sequence, pair: int, what: Iterable[str]) -> None:
+        """Before anything is written of a pair: put down what it is made with and from, and `what`
+        is about to be written.
+        """
         record = self.record_of(sequence)
         if self.manifest is not None and record is not None:
             self.manifest.adopt()
-            record.settle(sequence, pair)
+            record.settle(sequence, pair, what)
 
     def sweep(self, paths: Iterable[Path]) -> None:
         """Remove what a killed run left half-written for these files; folders are read once."""
@@ -169,7 +174,8 @@ class Run:
             claims.setdefault(key_of(sequence), []).append(claim)
         settings, outputs, clip = self.manifest.settings, self.job.outputs, bool(self.job.clip)
         for key, group in claims.items():
-            record = Record(self.job.root, group, settings, outputs, clip, self.job.warm_start)
+            warm_start, shard = self.job.warm_start, self.job.shard
+            record = Record(self.job.root, group, settings, outputs, clip, warm_start, shard)
             mine = any(claim.is_any for claim in group)
             (self.records if mine else self._others)[key] = record
 
@@ -198,9 +204,9 @@ class Run:
             raise FileError(f"{len(refusals)} inputs are refused, and nothing was done:{reasons}")
         if self.job.overwrite:
             for record in self.records.values():
-                record.begin_anew(is_shared=not self.job.shard.is_all)
+                begin_anew(record, is_shared=not self.job.shard.is_all)
             for record in others:
-                record.drop_other()
+                drop_other(record)
 
     def _spoiled(self, sequence: Sequence, changed: list[int]) -> list[int]:
         if not self.job.warm_start:
@@ -253,7 +259,7 @@ class Run:
         for sequence in sequences:
             record = self.record_of(sequence)
             assert record is not None
-            record.file.read()
+            record.read()
             view = Pass(self, sequence, Part(0))
             if view.has_clip():
                 continue
@@ -263,7 +269,7 @@ class Run:
             path = self.folder.clip(clip_name(sequence))
             make_folder(path.parent)
             with only_one(path):
-                record.file.read()
+                record.read()
                 if not view.has_clip():
                     view.rebuild_clip()
         if waiting:

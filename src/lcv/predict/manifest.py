@@ -19,6 +19,8 @@ from lcv.predict.outputs import CLIPS, KINDS, make_folder, sweep
 from lcv.predict.settings import combined, difference
 
 NAME = "job.json"
+# The folder of what is known of sequences, and the name of the file for those that have none.
+RECORDS = "made"
 ANEW = "Choose another folder with -o, or say --overwrite to begin anew."
 
 
@@ -29,11 +31,11 @@ class Manifest:
         self.path = root / NAME
         self.settings = settings
         self.content: dict[str, Any] = {"settings": settings, "plans": {}}
-        self._anew = False
+        self._anew = self._is_adopted = False
 
     def open(self, overwrite: bool) -> None:
         """Take up the folder's job; refuse what is another's, unless it may be overwritten."""
-        there = self._read()
+        there = self._read_drawn()
         if there is None:
             self._check_nothing_else(overwrite)
         elif self._agrees(there):
@@ -44,8 +46,13 @@ class Manifest:
             self._anew = True
 
     def adopt(self) -> None:
-        """Let the job draw, from now on, at the scale of this run, if nothing was drawn before."""
-        if self.content["settings"] != combined(self.content["settings"], self.settings):
+        """Let the job draw, from now on, at the scale of this run, if nothing is drawn yet; done once."""
+        if self._is_adopted:
+            return
+        self._is_adopted = True
+        there, drawn = self._read(), self._read_drawn()
+        settings = None if drawn is None else drawn["settings"]
+        if there is None or there["settings"] != combined(settings or {}, self.settings):
             self.change(lambda content: None)
 
     def change(self, how: Callable[[dict[str, Any]], Any]) -> None:
@@ -53,7 +60,7 @@ class Manifest:
         make_folder(self.path.parent)
         with only_one(self.path):
             sweep(self.path)
-            there = self._read()
+            there = self._read_drawn()
             if there is not None and self._agrees(there):
                 settings = combined(there["settings"], self.settings)
                 self.content = {**there, "settings": settings}
@@ -80,6 +87,21 @@ class Manifest:
             return {"settings": None, "plans": {}}
         return {"settings": content["settings"], "plans": content["plans"]}
 
+    def _read_drawn(self) -> dict[str, Any] | None:
+        """What the file says, without the scale of pictures that are gone."""
+        there = self._read()
+        scale = None if there is None else (there["settings"] or {}).get("scale")
+        if there is None or scale in (None, self.settings["scale"]) or self._is_drawn():
+            return there
+        return {**there, "settings": {**there["settings"], "scale": None}}
+
+    def _is_drawn(self) -> bool:
+        """Whether any record tells of pictures; one that cannot be read may."""
+        root = self.path.parent
+        return any(
+            _draws(path) for path in (root / f"{RECORDS}.json", *(root / RECORDS).rglob("*.json"))
+        )
+
     def _agrees(self, there: dict[str, Any]) -> bool:
         settings = there.get("settings")
         return isinstance(settings, dict) and difference(settings, self.settings) is None
@@ -100,6 +122,16 @@ class Manifest:
                     f"{folder}: exists already and is not empty, but {self.path.parent} has no "
                     f"{NAME} that says what is in it. {ANEW}"
                 )
+
+
+def _draws(record: Path) -> bool:
+    try:
+        content = json.loads(record.read_text(encoding="utf-8"))
+        return content["settings"]["scale"] is not None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return True
 
 
 def _is_sound(content: Any) -> bool:

@@ -17,7 +17,7 @@ from lcv.predict.failures import Abandoned, check_finite
 from lcv.predict.frames import as_frame
 from lcv.predict.jobs import Run, is_exact
 from lcv.predict.kept_plans import out_of_memory
-from lcv.predict.outputs import Output, is_whole, write_output
+from lcv.predict.pair_files import PairFiles
 from lcv.predict.result import FlowResult
 from lcv.predict.scale import Scale, sample_pairs
 from lcv.predict.shards import Part
@@ -33,6 +33,7 @@ class Pass:
     def __init__(self, run: Run, sequence: Sequence, part: Part) -> None:
         self.run, self.job, self.sequence, self.part = run, run.job, sequence, part
         self.record = run.record_of(sequence)
+        self.files = PairFiles(run, sequence)
         self.stream = Stream(run.predictor, warm_start=run.job.warm_start, wanted=run.job.wanted)
         self.position: int | None = None
         self.state: warm.State | None = None
@@ -44,8 +45,8 @@ class Pass:
         """Make what is missing."""
         self.changed = self.run.admit(self.sequence)
         known = self._known_pairs()
-        self.run.sweep(path for pair in known for _, path in self._files(pair))
-        missing = [pair for pair in known if not self._is_done(pair)]
+        self.run.sweep(self.files.places(known))
+        missing = [pair for pair in known if not self.files.are_done(pair)]
         with_clip = self._wants_clip and (bool(missing) or not self.has_clip())
         is_open = self.sequence.is_live and self.job.frames is None
         self.run.listener.begin(clip_name(self.sequence), None if is_open else len(known))
@@ -55,10 +56,14 @@ class Pass:
             if with_clip and self.record is not None:
                 self.record.note_clip(self.sequence, None, self._look())
             with ExitStack() as stack:
-                film = stack.enter_context(self._film()) if with_clip else None
+                film = (
+                    stack.enter_context(self.files.film(self._clip_path())) if with_clip else None
+                )
                 if isinstance(self.sequence, Live):
                     stack.enter_context(self.sequence.until_interrupted())
                 self._read(start, compute, film)
+                if film is not None:
+                    self.files.settle_film(film, self.shown)
             if film is not None:
                 self._note_film(film)
         else:
@@ -72,7 +77,7 @@ class Pass:
         """Whether the film of this sequence is there, readable, and shows every flow as it is now."""
         if self.record is None:
             return False
-        shown = [pair for pair in self._known_pairs() if self._is_done(pair)]
+        shown = [pair for pair in self._known_pairs() if self.files.are_done(pair)]
         if not self.record.shows(self.sequence, shown, self._look()):
             return False
         try:
@@ -82,15 +87,16 @@ class Pass:
 
     def is_complete(self) -> bool:
         """Whether every pair is there but for those that cannot be, for want of their frames."""
-        missing = {pair for pair in self._known_pairs() if not self._is_done(pair)}
+        missing = {pair for pair in self._known_pairs() if not self.files.are_done(pair)}
         return not any_possible(self.sequence, missing)
 
     def rebuild_clip(self) -> None:
         """The film of the whole sequence from the files of its pairs, whoever made them."""
         assert self.record is not None
         self.record.note_clip(self.sequence, None, self._look())
-        with self._film() as film:
+        with self.files.film(self._clip_path()) as film:
             self._read(0, range(0), film, is_counted=False)
+            self.files.settle_film(film, self.shown)
         self._note_film(film)
 
     def _known_pairs(self) -> range:
@@ -154,7 +160,7 @@ class Pass:
                     if before.error is None and still.error is None:
                         outcome = self._pair(before, still, compute, film)
                     else:
-                        outcome = "there" if self._is_done(before.index) else "failed"
+                        outcome = "there" if self.files.are_done(before.index) else "failed"
                     if is_counted:
                         self._count(outcome)
                 before = still
@@ -166,20 +172,19 @@ class Pass:
     ) -> str:
         """What became of a pair: "done", "there" or "failed"."""
         pair, result = before.index, None
-        is_done = self._is_done(pair)
+        is_done = self.files.are_done(pair)
         must = not is_done if compute is None else pair in compute
         if must:
             result = self._flow(before, after)
             if result is None:
                 return "failed"
-            if not is_done:
-                self._write(pair, result, before)
+            if not is_done and not self.files.write(pair, result, before, self._scale_of(result)):
+                return "failed"
             if self.job.warm_start and self.job.root is not None:
                 warm.write(self._state_path(), self.stream, pair)
-        if film is not None and (result is not None or is_done):
-            self.run.settle(self.sequence, pair)
-            if film.write(self._panel(pair, before, result)):
-                self.shown.append(pair)
+        is_shown = film is not None and (result is not None or is_done)
+        if is_shown and cast(ClipWriter, film).write(self._panel(pair, before, result)):
+            self.shown.append(pair)
         if result is None and not is_done:
             return "failed"
         if not is_done and self.sequence.pair_name(pair) in self.changed:
@@ -208,14 +213,6 @@ class Pass:
         self.position = after.index
         self.run.summary.add_notes(result.notes)
         return result
-
-    def _write(self, pair: int, result: FlowResult, before: Still) -> None:
-        assert before.image is not None
-        scale = self._scale_of(result)
-        self.run.settle(self.sequence, pair)
-        for output, path in self._files(pair):
-            if not is_whole(path, output):
-                write_output(path, output, result, before.image, scale, overwrite=True)
 
     def _panel(self, pair: int, before: Still, result: FlowResult | None) -> np.ndarray:
         assert before.image is not None
@@ -249,18 +246,6 @@ class Pass:
                 scale.common = record.note_scale(self.sequence, scale.common)
         return scale.of(None if result is None else result.flow)
 
-    def _files(self, pair: int) -> list[tuple[Output, Path]]:
-        if self.run.folder is None:
-            return []
-        name = self.sequence.pair_name(pair)
-        return [(o, self.run.folder.path(o, self.sequence.name, name)) for o in self.job.outputs]
-
-    def _is_done(self, pair: int) -> bool:
-        if self.record is None or not self.record.tells_of(self.sequence, pair):
-            return False
-        files = self._files(pair)
-        return bool(files) and all(is_whole(path, output) for output, path in files)
-
     def _look(self) -> tuple[float | None, bool]:
         """What, besides settings and frames, decides how the film looks: its scale, and arrows."""
         known = None if self.record is None else self.record.scale(self.sequence)
@@ -284,10 +269,6 @@ class Pass:
             return self.job.clip
         assert self.run.folder is not None
         return self.run.folder.clip(clip_name(self.sequence))
-
-    def _film(self) -> ClipWriter:
-        overwrite = self.run.folder is not None or self.job.overwrite
-        return ClipWriter(self._clip_path(), self.sequence.rate, overwrite)
 
     def _note_film(self, film: ClipWriter) -> None:
         if film.failed is not None:

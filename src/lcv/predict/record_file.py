@@ -4,11 +4,13 @@ OUT/made/SEQUENCE.json, or OUT/made.json for all pairs of sequences that have no
 
     settings   those that decide numbers
     outputs    every kind and ending that was asked for, as in "flow/*.flo"
+    unmade     by its kind and ending, of which pairs it has not been made (see `lcv.predict.journal`)
     pairs      of each pair the hashes of its frames' files; under "*" that of a film
     seconds    where the second frame of a pair lies, seen from the first
     numbers    of a film or stream: its outputs are called 000000 … numbers − 1
     frames     of a film, once it has been read to its end
     scales     of pictures that are drawn alike, by the name that a clip of them would have
+    sampled    a hash of the frames that each of these scales was found in
     clips      by its name, a hash of all that a clip shows
 
 Nothing in it depends on when or where a run was made: a run that was broken off and taken up again,
@@ -26,6 +28,7 @@ from typing import Any
 
 from lcv.errors import FileError
 from lcv.files import only_one, whole_file
+from lcv.predict.journal import without
 from lcv.predict.manifest import ANEW
 from lcv.predict.outputs import CLIPS, ENDINGS, KINDS, make_folder, sweep
 from lcv.predict.sources import EVERY_PAIR
@@ -45,6 +48,8 @@ class Known:
     frames: int | None = None
     scales: dict[str, float] = field(default_factory=dict)
     clips: dict[str, str] = field(default_factory=dict)
+    unmade: dict[str, list[str]] = field(default_factory=dict)
+    sampled: dict[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> set[str]:
@@ -53,12 +58,16 @@ class Known:
 
     def forget(self, names: Iterable[str], clip: str) -> None:
         """All that depends on what a sequence was made from. names: of its pairs; clip: its own"""
-        for name in (*names, EVERY_PAIR):
+        gone = {*names}
+        self.unmade = without(self.unmade, dict.fromkeys(self.unmade, gone) | {CLIPS: {clip}})
+        for name in (*gone, EVERY_PAIR):
             self.pairs.pop(name, None)
             self.seconds.pop(name, None)
         self.scales.pop(clip, None)
+        self.sampled.pop(clip, None)
         self.clips.pop(clip, None)
-        self.numbers, self.frames = 0, None
+        if self.numbers:
+            self.numbers, self.frames, self.unmade = 0, None, {}
 
 
 class RecordFile:
@@ -72,6 +81,9 @@ class RecordFile:
         """What is recorded. lenient: a damaged record is none"""
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
+            if isinstance(content, dict):
+                # Of a record without: all was made, and nobody knows from what its scales are.
+                content = {"unmade": {}, "sampled": {}, **content}
         except (FileNotFoundError, NotADirectoryError):
             self.known = None
             return None
@@ -113,8 +125,10 @@ def _is_sound(content: Any) -> bool:
         isinstance(content["settings"], dict)
         and isinstance(outputs, list)
         and all(isinstance(each, str) and each in POSSIBLE for each in outputs)
-        and all(_maps_to(content[name], str) for name in ("pairs", "seconds", "clips"))
+        and all(_maps_to(content[name], str) for name in ("pairs", "seconds", "sampled", "clips"))
         and _maps_to(content["scales"], float)
+        and _maps_to(content["unmade"], list)
+        and all(isinstance(name, str) for names in content["unmade"].values() for name in names)
         and _is_count(content["numbers"])
         and (frames is None or _is_count(frames))
     )

@@ -1,9 +1,10 @@
 """What the outputs of a sequence were made from, so that none outlives its frames.
 
-A record (`lcv.predict.record_file`) is written before the outputs that it tells of, and outputs are
-removed before the record that tells of them is changed. So, whenever a run is killed, what lies in
-the folder is either what the record says, or missing. What a sequence is made from is one: where it
-is another now, or where it is begun anew, all that depends on it goes together, whichever part of it
+A record (`lcv.predict.record_file`) is written before the outputs that it tells of, and each of them is
+told of in a log (`lcv.predict.journal`) before it appears; outputs are removed before the record that
+tells of them is changed. So, whenever a run is killed, what lies in the folder is either what the
+record and its logs say, or missing. What a sequence is made from is one: where it is another now, or
+where it is begun anew (`lcv.predict.anew`), all that depends on it goes together, whichever part of it
 this process is to make. Only what a record tells of is ever removed unasked.
 """
 
@@ -18,17 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from lcv.errors import FileError
-from lcv.predict import warm
-from lcv.predict.admission import check_same_input, check_unmixed, is_as_recorded, newer, strange
+from lcv.files import only_one
+from lcv.predict import admission
+from lcv.predict.admission import newer
 from lcv.predict.claims import NAMELESS, Claim, ClaimedFiles, as_text, clip_name, key_of
-from lcv.predict.manifest import ANEW
+from lcv.predict.journal import NEW, Journal, Names, command_of, made, without
+from lcv.predict.manifest import ANEW, RECORDS
 from lcv.predict.outputs import CLIPS, Output
 from lcv.predict.record_file import Known, RecordFile
+from lcv.predict.scale import sampled_from
 from lcv.predict.settings import combined, difference
+from lcv.predict.shards import Shard
 from lcv.predict.sources import EVERY_PAIR, FrameFiles, Sequence, fingerprint
-
-FOLDER = "made"
-
+from lcv.predict.unmade import add_unmade, count_up, end_at, tells_of_clip
 
 # Given pairs whose frames changed, all that have to be made again.
 Spread = Callable[[Sequence, list[int]], list[int]]
@@ -41,6 +44,7 @@ class Record:
     clip:    whether a film is asked for too
     chained: whether a pair depends on the frame before it
     changed: names of pairs whose outputs were removed because their frames had changed
+    pending: of the outputs that the record tells of, those that nobody has begun to make
     """
 
     def __init__(
@@ -51,18 +55,23 @@ class Record:
         outputs: Iterable[Output],
         clip: bool,
         chained: bool,
+        shard: Shard,
     ) -> None:
         self.root, self.claims, self.settings = root, claims, settings
         self.files = ClaimedFiles(root)
         key = key_of(claims[0].sequence)
         self.is_nameless = key == NAMELESS
         called = repr(claims[0].sequence.pair_name(0) if self.is_nameless else key)
-        place = f"{FOLDER}.json" if self.is_nameless else f"{FOLDER}/{key}.json"
+        place = f"{RECORDS}.json" if self.is_nameless else f"{RECORDS}/{key}.json"
         self.file = RecordFile(root / place, called)
         self.outputs = {as_text(output) for output in outputs} | ({CLIPS} if clip else set())
         self.chained = chained
         self.changed: set[str] = set()
         self.may_replace = False
+        self.pending: Names = {}
+        names = [claim.all_names for claim in claims] if self.is_nameless else []
+        command = command_of(settings, sorted(self.outputs), claims[0].limit, names)
+        self.journal = Journal(self.file.path, command, shard)
         self._is_admitted = self._is_settled = False
 
     def look(self) -> None:
@@ -75,9 +84,18 @@ class Record:
             if isinstance(claim.sequence, FrameFiles):
                 self.seconds |= claim.sequence.seconds(claim.pairs)
 
+    def read(self) -> Known | None:
+        """What is recorded and logged now."""
+        # In this order: what another process moves meanwhile from its log to the record is seen.
+        logs = self.journal.logs()
+        there = self.file.read()
+        left = {} if there is None else without(there.unmade, made(logs))
+        self.pending = {output: {*names} for output, names in left.items()}
+        return there
+
     def check(self) -> None:
         """Refuse what would be mixed with something else in the folder."""
-        there = self.file.read()
+        there = self.read()
         if there is not None:
             other = difference(there.settings, self.settings)
             if other is not None:
@@ -86,80 +104,69 @@ class Record:
                     f"{ANEW}"
                 )
             for claim in self.claims:
-                check_unmixed(self, there, claim)
-            check_same_input(self, there)
-        found = strange(self, there)
-        # Another process of this job may just have written it, and its record before.
-        if found is not None and strange(self, self.file.read()) is not None:
-            raise FileError(
-                f"{found}: exists already, but {self.file.path} does not say that this job made it. "
-                f"{ANEW}"
-            )
-
-    def begin_anew(self, is_shared: bool) -> None:
-        """Remove what was made of the sequences, by whichever settings, of whatever kind.
-
-        is_shared: other processes make other parts of them; as long as they are made from the same,
-        with the same settings, what those have made stays
-        """
-        self.may_replace = True
-        with self.file.alone():
-            there = self.file.read(lenient=True)
-            is_other = there is not None and bool(difference(there.settings, self.settings))
-            outputs = {*self.outputs, *([] if there is None else there.outputs)}
-            # A folder that is empty now may be the one that another process is about to write to.
-            kinds = {each.partition("/")[0] for each in self.outputs}
-            unused = [each for each in outputs if each.partition("/")[0] not in kinds]
-            left = deepcopy(there)
-            for claim in self.claims:
-                is_same = there is not None and not is_other and is_as_recorded(self, there, claim)
-                if is_shared and (there is None or is_same) and not claim.is_any:
-                    continue
-                self._remove(claim, claim.own_names, claim.own_numbers, self.outputs)
-                if left is not None and is_shared and is_same:
-                    numbers = range(left.numbers)[claim.first : claim.stop]
-                    self._remove(claim, claim.own_names, numbers, left.outputs)
-                elif left is not None:
-                    told = claim.all_names if self.is_nameless else left.names
-                    self._remove(claim, told, range(left.numbers), left.outputs)
-                    left.forget(told, clip_name(claim.sequence))
-                if left is not None:
-                    left.clips.pop(clip_name(claim.sequence), None)
-                self.files.remove_empty(claim.sequence, unused)
-            if left is None or is_other or not left.pairs:
-                # Of other settings, what is not in this command is no one's now.
-                self.file.remove()
-            elif left != there:
-                self.file.write(left)
-
-    def drop_other(self) -> None:
-        """Remove what was made with other settings, of sequences that other processes are to make."""
-        there = self.file.read(lenient=True)
-        if there is not None and difference(there.settings, self.settings) is not None:
-            self.begin_anew(is_shared=True)
+                admission.check_unmixed(self, there, claim)
+            admission.check_same_input(self, there)
+        found = admission.strange(self, there)
+        # Another process of this job may just have written it, and told of it before.
+        if found is not None and admission.strange(self, self.read()) is not None:
+            raise admission.not_ours(self, found)
 
     def admit(self, spread: Spread) -> None:
         """Remove what is no longer true; done once."""
         if self._is_admitted:
             return
         self._is_admitted = True
-        if self._changed(self.file.read()):
+        if self._changed(self.read()):
             with self.file.alone():
                 self._remove_changed(spread)
 
-    def settle(self, sequence: Sequence, pair: int) -> None:
-        """Called before anything of a pair is written: from now on the record tells of it."""
-        if not self._is_admitted or (self._is_settled and self.tells_of(sequence, pair)):
+    def settle(self, sequence: Sequence, pair: int, what: Iterable[str]) -> None:
+        """Called before anything of a pair is written: from now on the record tells of it.
+
+        what: outputs that are about to appear, among them "clip" for that of the sequence
+        """
+        if not self._is_admitted:
             return
-        self._is_settled = True
-        if not isinstance(sequence, FrameFiles):
-            self._check_free(sequence, pair)
-        self._change(lambda known: None, sequence, pair)
+        if not self._is_settled or not self.tells_of(sequence, pair):
+            if not isinstance(sequence, FrameFiles):
+                admission.check_free(self, sequence, pair)
+            with self.file.alone():
+                self._write_change(lambda known: None, sequence, pair)
+                if not self._is_settled:
+                    self.journal.begin_unless_begun()
+            if not self._is_settled:
+                self.read()
+            self._is_settled = True
+        for name, outputs in (
+            (sequence.pair_name(pair), {*what} - {CLIPS}),
+            (clip_name(sequence), {*what} & {CLIPS}),
+        ):
+            told = [each for each in outputs if name in self.pending.get(each, ())]
+            if told:
+                with only_one(self.file.path):
+                    self.journal.tell("+", name, told)
+                for each in told:
+                    self.pending[each].discard(name)
 
     def tells_of(self, sequence: Sequence, pair: int) -> bool:
-        """Whether a pair's outputs, if they are there, are this job's; those with names were checked."""
+        """Whether the record tells of a pair, made or not."""
         known = self.file.known
-        return isinstance(sequence, FrameFiles) or (known is not None and pair < known.numbers)
+        if known is None:
+            return False
+        if isinstance(sequence, FrameFiles):
+            return sequence.pair_name(pair) in known.pairs
+        return pair < known.numbers
+
+    def owns(self, sequence: Sequence, pair: int, output: str) -> bool:
+        """Whether an output of a pair, if it is there, is this job's."""
+        known = self.file.known
+        is_told = known is not None and output in known.outputs and self.tells_of(sequence, pair)
+        return is_told and sequence.pair_name(pair) not in self.pending.get(output, ())
+
+    def owns_clip(self, sequence: Sequence) -> bool:
+        """Whether the film of a sequence, if it is there, is this job's."""
+        is_begun = clip_name(sequence) not in self.pending.get(CLIPS, ())
+        return tells_of_clip(self.file.known, sequence) and is_begun
 
     @property
     def frames(self) -> int | None:
@@ -170,7 +177,8 @@ class Record:
         """A film has been read to its end, and there is nothing of it beyond."""
 
         def add(known: Known) -> None:
-            known.frames, known.numbers = frames, max(0, frames - 1)
+            known.frames = frames
+            end_at(known, max(0, frames - 1))
 
         if self.file.read() is not None:
             self._change(add)
@@ -182,10 +190,22 @@ class Record:
 
     def note_scale(self, sequence: Sequence, scale: float) -> float:
         """The scale of a sequence's pictures: this one, unless another process was first."""
-        self._change(lambda known: known.scales.setdefault(clip_name(sequence), scale))
+
+        def add(known: Known) -> None:
+            name = clip_name(sequence)
+            if name not in known.scales:
+                known.scales[name], known.sampled[name] = scale, self.sample(sequence, known)
+
+        self._change(add)
         known = self.file.known
         assert known is not None
         return known.scales[clip_name(sequence)]
+
+    def sample(self, sequence: Sequence, known: Known) -> str:
+        """A hash of the frames that a scale is found in, as they are now."""
+        (claim,) = [each for each in self.claims if each.sequence is sequence]
+        names = claim.names_of(known)[: claim.limit]
+        return sampled_from([self.pairs.get(n, self.pairs.get(EVERY_PAIR, "")) for n in names])
 
     def shows(self, sequence: Sequence, pairs: Iterable[int], how: tuple[Any, ...]) -> bool:
         """Whether the film of a sequence is recorded to show these pairs. how: they are drawn"""
@@ -209,13 +229,7 @@ class Record:
         known = self.file.known
         if known is None or self.is_nameless:
             return {}
-        sequence = self.claims[0].sequence
-        now = set(sequence.names) if isinstance(sequence, FrameFiles) else set()
-        counts = {
-            name: len(self.files.named(sequence, [name], known.outputs))
-            for name in sorted(known.names - now)
-        }
-        return {f"{sequence.name}/{name}": count for name, count in counts.items() if count}
+        return self.files.left(self.claims[0], known)
 
     def _shown(self, sequence: Sequence, pairs: Iterable[int], how: tuple[Any, ...]) -> str:
         known = {} if self.file.known is None else self.file.known.pairs
@@ -224,17 +238,25 @@ class Record:
         text = json.dumps([self.settings, how, told], sort_keys=True)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:20]
 
-    def _change(
+    def _change(self, how: Callable[[Known], Any]) -> None:
+        with self.file.alone():
+            self._write_change(how)
+
+    def _write_change(
         self, how: Callable[[Known], Any], sequence: Sequence | None = None, pair: int = -1
     ) -> None:
-        with self.file.alone():
-            there = self.file.read()
-            mine = self._with_mine(there, sequence, pair)
-            how(mine)
-            if mine != there:
-                self.file.write(mine)
+        there = self.file.read()
+        mine = self.with_mine(there, sequence, pair)
+        how(mine)
+        if mine != there:
+            self.file.write(mine)
+        if there is None:
+            self.journal.begin_unless_begun(NEW)
 
-    def _with_mine(self, there: Known | None, sequence: Sequence | None, pair: int) -> Known:
+    def with_mine(
+        self, there: Known | None, sequence: Sequence | None = None, pair: int = -1
+    ) -> Known:
+        """A record that tells of all that is asked for now, and of what it did before."""
         mine = Known(self.settings) if there is None else deepcopy(there)
         mine.settings = combined(mine.settings, self.settings)
         mine.outputs = sorted({*mine.outputs, *self.outputs})
@@ -242,21 +264,13 @@ class Record:
         mine.pairs |= {n: newer(mine.pairs.get(n), now) for n, now in self.pairs.items()}
         for claim in self.claims:
             if claim.is_numbered:
-                asked = claim.count(mine.frames)
-                mine.numbers = max(mine.numbers, asked, pair + 1 if sequence is not None else 0)
+                mine.numbers = max(mine.numbers, claim.count(mine.frames))
+        add_unmade(self.claims, there, mine)
+        if sequence is not None and not isinstance(sequence, FrameFiles):
+            count_up(mine, pair)
+            # It is about to be made, so that there is no need to say that it has not been.
+            mine.numbers = max(mine.numbers, pair + 1)
         return mine
-
-    def _check_free(self, sequence: Sequence, pair: int) -> None:
-        """A film that is longer than it says, or a stream, comes to a number: is it taken?"""
-        if self.file.known is not None and pair < self.file.known.numbers:
-            return
-        taken = self.files.numbered(sequence, range(pair, pair + 1), self.outputs)
-        if taken and not self.may_replace:
-            raise FileError(
-                f"{taken[0]}: exists already, but {self.file.path} does not say that this job made "
-                f"it. {ANEW}"
-            )
-        self.files.remove(taken)
 
     def _changed(self, there: Known | None) -> set[str]:
         known = {} if there is None else there.pairs
@@ -284,11 +298,3 @@ class Record:
             now.pairs[name] = newer(now.pairs[name], self.pairs[name])
             now.seconds[name] = self.seconds[name]
         self.file.write(now)
-
-    def _remove(
-        self, claim: Claim, names: Iterable[str], numbers: range, outputs: Iterable[str]
-    ) -> None:
-        self.files.remove(self.files.named(claim.sequence, names, outputs))
-        self.files.remove(self.files.numbered(claim.sequence, numbers, outputs))
-        self.files.remove_clip(claim.sequence, outputs)
-        warm.remove(warm.state_path(self.root, clip_name(claim.sequence)))

@@ -8,8 +8,10 @@ is taken up again, or split over processes, draws the same pictures.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
+from collections.abc import Sequence as Many
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -97,6 +99,13 @@ def sample_pairs(pairs: int) -> list[int]:
     """The pairs of a sequence that its scale is taken from: one to five, evenly spread."""
     count = min(MOST_SAMPLES, max(1, pairs // PAIRS_A_SAMPLE))
     return [(2 * i + 1) * pairs // (2 * count) for i in range(count)]
+
+
+def sampled_from(hashes: Many[str]) -> str:
+    """A hash of what a scale is found in. hashes: of the frames of each pair of a sequence"""
+    chosen = sample_pairs(len(hashes)) if hashes else []
+    told = [str(len(hashes)), *(hashes[pair] for pair in chosen)]
+    return hashlib.sha256(" ".join(told).encode()).hexdigest()[:20]
 
 
 def sequence_scale(predictor: Predictor, sequence: Sequence, pairs: int) -> float | None:
