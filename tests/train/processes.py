@@ -1,12 +1,14 @@
 """A training run as a process of its own, for tests that kill it or start it twice.
 
     python processes.py CONFIG.json [--mark FILE] [--slow SECONDS] [--die FILE] [--stop STEP]
-                        [--poison INDEX]
+                        [--poison INDEX] [--began FILE] [--pairs COUNT]
 
 --mark: while a checkpoint is being flushed to the disk, FILE exists; for SECONDS, if given.
 --die: the second process dies once, in the middle of the run, leaving FILE.
 --stop: the second process is told to stop (SIGTERM) when it begins this step.
 --poison: the pair of this index has a NaN.
+--began: FILE exists from the first step on.
+--pairs: validate on so many procedural pairs.
 
 Under torchrun it fails if a thread of the process group is alive after the run: at the end of the
 interpreter such a thread aborts the process, now and then.
@@ -25,7 +27,7 @@ from pathlib import Path
 import torch
 
 from lcv.recipes.stored import config_from
-from lcv.train import run
+from lcv.train import run, validate
 from lcv.train.batches import Procedural, TrainBatch
 from lcv.train.step import Step
 
@@ -44,11 +46,11 @@ def slow_and_marked(mark: Path, seconds: float) -> None:
 
 
 def mortal(mark: Path) -> None:
-    """Kill the second process at its tenth step, unless that has happened before."""
+    """Kill the second process at its sixth step, unless that has happened before."""
     step = Step.__call__
 
     def call(self: Step, batch: TrainBatch, number: int) -> None:
-        if number == 10 and os.environ.get("RANK") == "1" and not mark.exists():
+        if number == 5 and os.environ.get("RANK") == "1" and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         step(self, batch, number)
@@ -63,6 +65,17 @@ def stopped(at: int) -> None:
     def call(self: Step, batch: TrainBatch, number: int) -> None:
         if number == at and os.environ.get("RANK") == "1":
             os.kill(os.getpid(), signal.SIGTERM)
+        step(self, batch, number)
+
+    Step.__call__ = call
+
+
+def told(began: Path) -> None:
+    """Tell that steps are being taken."""
+    step = Step.__call__
+
+    def call(self: Step, batch: TrainBatch, number: int) -> None:
+        began.touch()
         step(self, batch, number)
 
     Step.__call__ = call
@@ -88,7 +101,7 @@ def threads_of_the_group() -> list[str]:
     return [name for name in names if "gloo" in name]
 
 
-if __name__ == "__main__":
+def main(words: list[str] | None = None) -> None:
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser()
     parser.add_argument("config", type=Path)
@@ -97,7 +110,9 @@ if __name__ == "__main__":
     parser.add_argument("--die", type=Path)
     parser.add_argument("--stop", type=int)
     parser.add_argument("--poison", type=int)
-    chosen = parser.parse_args()
+    parser.add_argument("--began", type=Path)
+    parser.add_argument("--pairs", type=int)
+    chosen = parser.parse_args(words)
     if chosen.mark is not None:
         slow_and_marked(chosen.mark, chosen.slow)
     if chosen.die is not None:
@@ -106,8 +121,16 @@ if __name__ == "__main__":
         stopped(chosen.stop)
     if chosen.poison is not None:
         poisoned(chosen.poison)
+    if chosen.began is not None:
+        told(chosen.began)
+    if chosen.pairs is not None:
+        validate.PAIRS = chosen.pairs
     try:
         run(config_from(json.loads(chosen.config.read_text())), resume="auto", device="cpu")
     finally:
         if left := threads_of_the_group():
             sys.exit(f"threads outlive the run: {', '.join(left)}")
+
+
+if __name__ == "__main__":
+    main()

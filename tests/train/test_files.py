@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import fields, replace
 from itertools import islice
@@ -14,7 +15,7 @@ from lcv.errors import ArgumentError, FileError
 from lcv.train import DataConfig, PartConfig, TrainConfig, run
 from lcv.train.batches import make_source
 from lcv.train.distributed import Processes
-from lcv.train.files import Files, name_of
+from lcv.train.files import Files, _begin_worker, name_of
 from testing import datasets
 
 CPU = torch.device("cpu")
@@ -50,6 +51,16 @@ def take(source: Files, first: int, count: int) -> list:
 def assert_same(one, other) -> None:
     for field in fields(one):
         assert torch.equal(getattr(one, field.name), getattr(other, field.name)), field.name
+
+
+@pytest.mark.parametrize(("is_parent", "status"), [(True, 0), (False, 1)])
+def test_a_worker_whose_run_is_gone_before_it_has_begun_goes_too(is_parent, status):
+    run_of_it = os.getpid() if is_parent else 0
+    child = os.fork()
+    if not child:
+        _begin_worker(run_of_it, 0)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == status
 
 
 def test_batches_are_the_same_at_any_number_of_workers(root):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import multiprocessing
+import os
 import random
 import resource
 import signal
@@ -19,14 +22,24 @@ import torch
 from lcv.train import DataConfig, PartConfig, run
 from lcv.train.checkpoint import Folder, read
 from testing import datasets
+from train import processes
 
-SCRIPT = Path(__file__).with_name("processes.py")
+SCRIPT = Path(processes.__file__)
+# Ten processes that each import everything would take a minute. Those that are to be killed are
+# forked, fresh, from one that has imported it all and done nothing else.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["lcv.train", "lcv.recipes.stored", "torch._dynamo"])
+
+
+def words_for(config, tmp_path, *words: str) -> list[str]:
+    """The arguments of the script."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config.as_dict()))
+    return [str(path), "--mark", str(tmp_path / "saving"), *words]
 
 
 def start(config, tmp_path, *words: str, **options) -> subprocess.Popen:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(config.as_dict()))
-    command = [sys.executable, str(SCRIPT), str(path), "--mark", str(tmp_path / "saving"), *words]
+    command = [sys.executable, str(SCRIPT), *words_for(config, tmp_path, *words)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
 
 
@@ -35,50 +48,62 @@ def last_step(folder: str) -> int:
     return 0 if newest is None else newest[1]["step"]
 
 
-def kill_in_a_save(process: subprocess.Popen, mark: Path) -> bool:
-    """Whether the process was killed while a checkpoint was on its way to the disk."""
-    while process.poll() is None:
-        if mark.exists():
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            return True
+def apart(words: list[str]) -> None:
+    """A run that leads a process group of its own, to which its loader workers belong."""
+    os.setpgrp()
+    processes.main(words)
+
+
+def end_orphans(group: int) -> None:
+    """End loader workers at once: those still starting would notice only when they have."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def wait_until(process, true: Callable[[], bool]) -> None:
+    while process.is_alive() and not true():
         time.sleep(0.002)
-    return False
 
 
-def kill_after(process: subprocess.Popen, seconds: float) -> None:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+def reach_a_save(process, mark: Path) -> None:
+    """Until the second checkpoint of this process is on its way to the disk."""
+    wait_until(process, mark.exists)
+    wait_until(process, lambda: not mark.exists())
+    wait_until(process, mark.exists)
 
 
 @pytest.mark.parametrize("source", ["procedural", "files"])
 def test_ten_kills_five_a_source_change_no_bit(tiny, tmp_path, source):
-    config = tiny(steps=14, save_every=2, log_every=3)
+    config = tiny(steps=20, save_every=2, log_every=3)
     if source == "files":
         config = replace(config, data=file_data(tmp_path))
     torch.set_num_threads(1)
-    whole = run(replace(config, folder=str(tmp_path / "whole")), device="cpu")
+    whole = run(replace(config, folder=str(tmp_path / "whole")), device="cpu").state_dict()
 
-    mark = tmp_path / "saving"
-    in_saves = 0
+    mark, began = tmp_path / "saving", tmp_path / "began"
     chance = random.Random(source)
     for kill in range(5):
         mark.unlink(missing_ok=True)
-        process = start(config, tmp_path)
+        began.unlink(missing_ok=True)
+        slow = "0.5" if kill < 2 else "0.15"  # long enough to be met in it
+        words = words_for(config, tmp_path, "--began", str(began), "--slow", slow)
+        process = FORKS.Process(target=apart, args=(words,))
+        process.start()
         if kill < 2:
-            in_saves += kill_in_a_save(process, mark)
+            reach_a_save(process, mark)
         else:
-            kill_after(process, 2.5 + 2.0 * chance.random())
-    assert in_saves == 2
-    mark.unlink(missing_ok=True)
-    process = start(config, tmp_path)
-    assert process.wait(120) == 0, process.stderr.read()
+            wait_until(process, began.exists)
+            process.join(0.6 * chance.random())
+        process.kill()
+        process.join()
+        end_orphans(process.pid)
+        assert process.exitcode == -signal.SIGKILL, "it was over before it was killed"
+        assert kill >= 2 or mark.exists(), "it was not saving when it was killed"
+    assert 0 < last_step(config.folder) < config.steps
+    run(config, "auto", device="cpu")
     content = read(Path(config.folder) / "checkpoints" / "last.pt")
     assert content["step"] == config.steps
-    for name, value in whole.state_dict().items():
+    for name, value in whole.items():
         assert torch.equal(content["model"][name], value), name
 
 

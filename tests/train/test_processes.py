@@ -15,6 +15,7 @@ from lcv.train import LossConfig, ModelConfig, OptimConfig, run
 from lcv.train.checkpoint import read
 from lcv.train.log import read_log
 from lcv.train.loop import make_model
+from lcv.train.validate import AT_ONCE
 
 SCRIPT = Path(__file__).with_name("processes.py")
 
@@ -61,7 +62,7 @@ def test_two_processes_equal_one_in_float64_after_20_steps(tiny, tmp_path, name)
         assert together[key] == pytest.approx(alone[key], rel=1e-9)
 
 
-def test_two_processes_equal_one_in_float32_after_one_sgd_step(tiny, tmp_path):
+def test_two_processes_equal_one_in_float32_after_one_sgd_step(tiny, tmp_path, monkeypatch):
     """SGD, since AdamW's first step is ± the rate, whatever rounding has left of a gradient."""
     config = tiny(
         model=ModelConfig("raft-large", freeze_batch_norm=True),
@@ -73,8 +74,10 @@ def test_two_processes_equal_one_in_float32_after_one_sgd_step(tiny, tmp_path):
         validate_iters=1,
         validation={"procedural": "procedural"},
     )
+    pairs = AT_ONCE + 2  # a share each, of different sizes
+    monkeypatch.setattr("lcv.train.validate.PAIRS", pairs)
     one = run(replace(config, folder=str(tmp_path / "one")), device="cpu").state_dict()
-    two_processes(config, tmp_path)
+    two_processes(config, tmp_path, script=("--pairs", str(pairs)))
     torch.manual_seed(config.seed)
     start = make_model(config)[0].state_dict()
     moved = 0.0
@@ -92,7 +95,7 @@ def test_two_processes_equal_one_in_float32_after_one_sgd_step(tiny, tmp_path):
 
 
 def test_a_killed_process_is_restarted_and_the_job_goes_on_from_its_checkpoint(tiny, tmp_path):
-    config = tiny(steps=16, save_every=4, log_every=16, precision="float64")
+    config = tiny(steps=8, save_every=2, log_every=8, precision="float64")
     one = run(replace(config, folder=str(tmp_path / "one")), device="cpu").state_dict()
     died = tmp_path / "died"
     two_processes(config, tmp_path, "--max-restarts=1", script=("--die", str(died)))

@@ -14,11 +14,13 @@ Without supervision (`loss.name` unsupervised) no truth is read, even where ther
 from __future__ import annotations
 
 import inspect
+import os
 import signal
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from itertools import accumulate, count
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -120,7 +122,7 @@ class Files:
             num_workers=workers,
             collate_fn=_as_it_is,
             pin_memory=self.processes.device.type == "cuda",
-            worker_init_fn=_ignore_interrupts,
+            worker_init_fn=partial(_begin_worker, os.getpid()),
             # A forked process would inherit the device's context and locks held by threads.
             multiprocessing_context="spawn" if workers else None,
             prefetch_factor=max(1, -(-data.ahead // workers)) if workers else None,
@@ -297,7 +299,13 @@ def _as_it_is(read: Any) -> Any:
     return read
 
 
-def _ignore_interrupts(_: int) -> None:
-    """Ctrl-C and a scheduler's SIGTERM reach the workers too; the run itself decides what then."""
+def _begin_worker(run: int, _: int) -> None:
+    """Ctrl-C and a scheduler's SIGTERM reach the workers too; the run itself decides what then.
+
+    run: its process. Of a run that was killed while its workers were starting they would never hear:
+    the loader looks for the end of whoever is their parent by now.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.getppid() != run:
+        os._exit(1)
