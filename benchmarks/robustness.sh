@@ -25,6 +25,14 @@ read -r -a lcv <<<"${LCV:-python3 -m lcv.cli.main}"
 device=${DEVICE:-cuda}
 steps=${STEPS:-1500}
 
+# Now, and not after an hour: what is missing.
+inputs=("$weights")
+for more in ${MORE:-}; do inputs+=("${more#*=}"); done
+[ -n "${PATCHES_ONLY:-}" ] || inputs+=("$pairs")
+for input in "${inputs[@]}"; do
+    [ -e "$input" ] || { echo "$0: $input: there is no such file or folder" >&2; exit 2; }
+done
+
 declare -A words_of=(
     [published]="--model raft-small --weights $weights"
     [lcv]="--model raft-small"

@@ -125,6 +125,14 @@ def test_words_change_the_base_or_the_recipe():
             ["-o", "OUT", "--weights", "random", "--jobs", "2", "--together"],
             "--jobs is 2, and columns side by side share one process",
         ),
+        (
+            ["-o", "OUT", "--weights", "random", "--size", "32", "64"],
+            "size is 32×64, and raft-small takes images of at least 57×57",
+        ),
+        (
+            ["-o", "OUT", "--model", "vcn", "--weights", "random", "--size", "64", "64"],
+            "size is 64×64, and vcn takes images of at least 65×65",
+        ),
         (["--show", "gone"], "gone: holds no ablation"),
     ],
 )
@@ -160,6 +168,18 @@ def test_a_failed_cell_gives_a_code_and_a_word(tmp_path, monkeypatch, capsys):
     captured = capsys.readouterr()
     assert "cells that failed: 1; the same" in captured.err
     assert json.loads((tmp_path / "out" / "study.json").read_text())["seeds"] == [0]
+
+
+def test_one_cell_is_one_cell(tmp_path, monkeypatch, capsys):
+    from lcv.studies import ablation
+
+    monkeypatch.setattr(ablation, "run_cell", lambda *_: False)
+    words = ["ablate", "--weights", str(weights(tmp_path)), "-o", str(tmp_path / "out")]
+    words += ["--columns", "continued", "--steps", "1", "--device", "cpu", "--seeds"]
+    assert cli.main([*words, "0"]) == 130
+    assert "stopped with 1 cell to do;" in capsys.readouterr().out
+    assert cli.main([*words, "0", "1"]) == 130
+    assert "stopped with 2 cells to do;" in capsys.readouterr().out
 
 
 def test_the_splits_are_those_of_the_study():

@@ -38,6 +38,9 @@ def test_two_files_and_a_title(tmp_path, capsys):
         str(tmp_path / "page.html"),
         str(tmp_path / "page.md"),
     ]
+    for line, path in zip(said, ("page.html", "page.md"), strict=True):
+        size = (tmp_path / path).stat().st_size
+        assert line.endswith(f": {size / 1024:.1f} KiB")
     assert "<title>A &amp; B</title>" in (tmp_path / "page.html").read_text()
     assert cli.main(words) == 2
     assert "exists already; choose another name or say --overwrite" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def test_learn_then_measure_then_go_on(home, tmp_path, capsys):
     assert json.loads((out / "robustness.json").read_text())["cells"] == before
     capsys.readouterr()
     assert cli.main(["robust", *study, "--seed", "3"]) == 2
-    assert "seed is 3, and was 0" in capsys.readouterr().err
+    assert "then and now differ in seed (0 and 3)." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,16 @@ def test_many_processes_are_refused(made, tmp_path, monkeypatch, capsys):
 def test_without_warm_start(made, tmp_path, capsys):
     assert main(words(made, "sintel", tmp_path / "a", "--partial", "--no-warm-start")) == 0
     assert "every pair from zero flow" in capsys.readouterr().out
+
+
+def test_what_many_files_share_is_told_of_five_and_counted(tmp_path, capsys):
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "letter.txt").write_text("dear")
+    assert main(["submit", "check", str(tmp_path / "wrong"), "--kind", "kitti"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    lost = [line for line in said if line.endswith(".png: missing; wanted 200 files")]
+    assert [line.split(":")[0] for line in lost] == [f"flow/00000{i}_10.png" for i in range(5)]
+    assert "… and 195 more files: missing; wanted 200 files" in said
+    assert any(line.startswith("letter.txt: ") for line in said)
+    assert said[-1] == f"{tmp_path / 'wrong'}: 201 faults found"
+    assert len(said) == 8

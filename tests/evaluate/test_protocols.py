@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +84,12 @@ def test_a_change_is_seen_in_what_is_stored():
 def test_unknown_words_are_refused(make, message):
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+def test_the_page_quotes_what_each_protocol_does():
+    page = Path(__file__).resolve().parents[2] / "docs" / "evaluate.md"
+    rows = [line.split(" | ") for line in page.read_text(encoding="utf-8").splitlines()]
+    quotes = {row[0].split("`")[1]: row[2] for row in rows if len(row) == 5 and "`" in row[0]}
+    for name, protocol in PROTOCOLS.items():
+        said = set(re.findall(r"`(\w+)`", quotes[name]))
+        assert said == {each for s in protocol.settings.values() for each in s.headline}, name

@@ -17,6 +17,7 @@ from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.reference import slow_metrics
 from lcv.evaluate.run import evaluate
+from lcv.inner_product import InnerProduct
 from testing import datasets
 from testing.networks import Constant
 
@@ -164,6 +165,22 @@ def test_not_known_pixels_may_be_anything():
             return replace(output, flow=flow)
 
     assert evaluate(HalfBlind(), [pair], RAFT).metric("epe", "made") == 1
+
+
+def test_whether_w_is_the_identity_is_noted(tmp_path):
+    for kind in ("elliptical", "euclidean", "free"):
+        model = lcv.build("raft-small", kind).eval()
+        records = middlebury(datasets.middlebury(tmp_path / kind, ["Grove"]))
+
+        def noted(model=model, records=records):
+            return evaluate(model, records, RAFT.changed(1)).datasets["middlebury"].model
+
+        assert noted()["w_is_identity"] is True
+        assert noted()["inner_product"] == kind
+        [product] = (each for each in model.modules() if isinstance(each, InnerProduct))
+        for parameter in product.parameters():
+            parameter.data += 0.01 * torch.randn_like(parameter)
+        assert noted()["w_is_identity"] is (kind == "euclidean")
 
 
 def test_weights_are_noted(tmp_path):

@@ -44,10 +44,22 @@ def test_every_dataset_with_truth_is_found(folder):
     [
         (["middlebury"], ["middlebury/Grove2", "middlebury/Venus"]),
         (["middlebury/V*", "kitti*/000001*"], ["kitti2015/000001_10", "middlebury/Venus"]),
+        (
+            ["sintel/*cave_2/frame_0001"],
+            [f"sintel-{name}/{name}/cave_2/frame_0001" for name in ("clean", "final")],
+        ),
     ],
 )
 def test_patterns_choose_pairs(folder, only, wanted):
     assert names(records_in([folder], only=only)) == wanted
+
+
+def test_a_family_is_all_of_its_datasets_and_no_other(folder):
+    found = names(records_in([folder], only=["sintel"]))
+    assert found == [name for name in names(records_in([folder])) if name.startswith("sintel-")]
+    assert len(found) == 2 * 3
+    with pytest.raises(ArgumentError, match="only: no pair fits 'kitti'; the datasets are"):
+        records_in([folder], only=["kitti"])
 
 
 def test_a_limit_is_for_each_dataset(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import sys
 from dataclasses import replace
@@ -14,7 +15,9 @@ import torch
 
 from lcv.errors import ArgumentError, FileError
 from lcv.inner_product import Rotation
-from lcv.models.build import load
+from lcv.models.build import build, load
+from lcv.models.cards import save_weights
+from lcv.models.published import sha256_of
 from lcv.studies import ablation, ablation_cell
 from lcv.studies.ablation import run
 from lcv.studies.ablation_show import markdown, plot, write
@@ -316,6 +319,9 @@ def test_the_process_of_a_cell(seven, tmp_path, monkeypatch):
     words = [str(study.folder), "continued", "0", "--device", "cpu"]
     monkeypatch.setattr(ablation_cell, "run_training", failing)
     assert ablation_cell.main(words) == 2
+    assert "born.safetensors: there is no such file" in study.failure(study.cell("continued", 0))
+    words += ["--weights", str(study.weights())]
+    assert ablation_cell.main(words) == 2
     assert study.failure(study.cell("continued", 0)) == "no"
     monkeypatch.setattr(ablation_cell, "run_training", cut_short)
     assert ablation_cell.main(words) == 130
@@ -380,6 +386,37 @@ class TestNullControl:
         assert apart(plain, model) > 1e-4
 
 
+class TestWeightsOfAStudy:
+    """They are in its file by name and hash: a study is to be shown, and may lie anywhere."""
+
+    def test_no_folder_is_told_and_they_are_found_again_by_their_hash(self, tmp_path, monkeypatch):
+        base = tiny_base(tmp_path)
+        study = prepare(tmp_path / "out", base, choose("raft-small", []), (0,), pairs=1)
+        said = json.loads((study.folder / "study.json").read_text())
+        assert said["base"]["model"]["weights"] == "born.safetensors"
+        assert said["weights_sha256"] == sha256_of(study.weights())
+
+        read = read_study(study.folder)
+        assert read.with_weights(base.model.weights).base == study.base
+        with pytest.raises(FileError, match="born.safetensors: there is no such file"):
+            run(read, "cpu", say=lambda _: None)
+        monkeypatch.chdir(tmp_path)
+        assert read.with_weights().weights().resolve() == study.weights().resolve()
+        other = shutil.copy(tmp_path / "born.safetensors", tmp_path / "other.safetensors")
+        save_weights(build("raft-small", "euclidean"), other, overwrite=True)
+        with pytest.raises(FileError, match="is not the file that .* began with, born.safetensors"):
+            read.with_weights(str(other))
+
+    def test_processes_of_cells_are_told_where_they_lie(self, tmp_path, monkeypatch):
+        (tmp_path / "stub.py").write_text("import sys; print(sys.argv[1:]); sys.exit(1)")
+        monkeypatch.setattr(ablation, "CELL", (sys.executable, str(tmp_path / "stub.py")))
+        base = tiny_base(tmp_path)
+        study = prepare(tmp_path / "out", base, choose("raft-small", []), (0,), pairs=1)
+        said = []
+        run(study, "cpu", jobs=2, say=said.append)
+        assert f"'--weights', {base.model.weights!r}, '--device', 'cpu'" in said[-1]
+
+
 class TestRefusals:
     @pytest.fixture
     def base(self, tmp_path):
@@ -397,7 +434,8 @@ class TestRefusals:
         grown = prepare(tmp_path / "out", moved, choose("raft-small", ["free"]), (1,), pairs=2)
         assert [column.name for column in grown.columns] == ["continued", "free", "lcv"]
         assert grown.seeds == (0, 1)
-        assert read_study(tmp_path / "out") == grown
+        named = replace(moved.model, weights="moved.safetensors")
+        assert read_study(tmp_path / "out") == replace(grown, base=replace(grown.base, model=named))
 
     def test_folders_that_are_something_else(self, base, tmp_path):
         (tmp_path / "full").mkdir()
@@ -421,3 +459,9 @@ class TestRefusals:
             run(prepare(tmp_path / "out", base, columns, (0,)), jobs=0)
         with pytest.raises(ArgumentError, match="minutes is 0"):
             run(prepare(tmp_path / "out", base, columns, (0,)), minutes=0)
+
+    def test_a_graph_without_a_gpu_is_refused_once_and_not_by_every_cell(self, base, tmp_path):
+        study = prepare(tmp_path / "out", replace(base, graph=True), choose("raft-small"), (0, 1))
+        with pytest.raises(ArgumentError, match="graph is True, which needs CUDA"):
+            run(study, "cpu")
+        assert not list((tmp_path / "out").rglob("failure.txt"))

@@ -27,14 +27,14 @@ ORIGIN = {"commit": "0123456789abcdef", "modified": False, "torch": "2.13", "dev
 SUMS = {"pixels/all": 100, "error/all": 150.0, "outlier/all": 10, "px1/all": 50, "px3/all": 80}
 
 
-def evaluated(path, model="raft-small", pairs=1, datasets=("kitti2015", "middlebury")):
+def evaluated(path, model="raft-small", pairs=1, datasets=("kitti2015", "middlebury"), **words):
     """A result of `lcv eval` that nobody measured: EPE 1.5, Fl-all 10."""
     metrics = {"epe": 1.5, "epe_image": 1.6, "fl": 10.0, "px1": 50.0, "wauc": 60.0}
     measured = DatasetResult(
         metrics,
         tuple(PairResult(str(i), str(i), SUMS) for i in range(pairs)),
         {"iters": 24, "pad": "kitti"},
-        {"name": model, "inner_product": "elliptical", "options": {}},
+        {"name": model, "inner_product": "elliptical", "options": {}, **words},
         {"file": "w.pth", "sha256": "00", "published": None},
     )
     result = Result(dict.fromkeys(datasets, measured), PROTOCOLS["raft"], ORIGIN, "mine")
@@ -174,33 +174,33 @@ def test_ours_stand_beside_the_papers_with_every_column_named(made):
         "6.26",
     ]
     # One pair of 200 does not pass for the set; RAFT's protocol averages within images.
-    ours = row_of(text, "raft-small (elliptical), w.pth (ours)")
+    ours = row_of(text, "raft-small (elliptical), w.pth (measured here)")
     assert ours[1:] == ["–", "–", "–", "–", "1.60, 1 pair", "10.00, 1 pair", "–"]
     assert "kitti2015: 1 of 200 pairs, protocol raft, 24 iterations, kitti padding" in text
-    assert row_of(text, "ddflow (elliptical), w.pth (ours)")[1] == "1.60"
+    assert row_of(text, "ddflow (elliptical), w.pth (measured here)")[1] == "1.60"
     assert row_of(text, "DDFlow+LCV (paper)")[1:] == ["5.15", "12.98", "19.83", "14.12"]
     assert "**middlebury**" in text
 
 
 def test_the_ablation_stands_under_the_papers_columns(made):
     html, text, _ = made
-    assert row_of(text, "paper, VCN: Fl-all % (paper)")[1:] == [
+    assert row_of(text, "paper, VCN: Fl-all %")[1:] == [
         f"{paper.ABLATION[name][0]:.1f}" for name in PAPER
     ]
-    assert row_of(text, "paper: Δ AEPE to continued, px (paper)")[-1] == "−0.072"
-    ours = row_of(text, "RAFT-small, procedural: AEPE px (ours)")
+    assert row_of(text, "paper: Δ AEPE to continued, px")[-1] == "−0.072"
+    ours = row_of(text, "RAFT-small, procedural: AEPE px (measured here)")
     assert ours[1:] == ["3.000", "2.100", "–", "–", "2.105", "–", "1.950"]
-    assert row_of(text, "RAFT-small, procedural: Δ AEPE, px (ours)")[-1] == "−0.150"
+    assert row_of(text, "RAFT-small, procedural: Δ AEPE, px (measured here)")[-1] == "−0.150"
     assert "P only (null control)" in text
     assert "Δ EPE to “continued”: procedural, best checkpoint" in html
 
 
 def test_robustness_stands_under_the_papers_levels(made):
     html, text, _ = made
-    assert row_of(text, "paper, VCN+LCV: AEPE px (paper)")[1] == "3.232"
-    ours = row_of(text, "small, set: EPE px (ours)")
+    assert row_of(text, "paper, VCN+LCV: AEPE px")[1] == "3.232"
+    ours = row_of(text, "small, set: EPE px (measured here)")
     assert ours[1:] == ["0.600", "–", "–", "–", "–", "3.000", "–", "9.000"]
-    noise = row_of(text, "small, set, noise-variance: EPE px (ours)")
+    noise = row_of(text, "small, set, noise-variance: EPE px (measured here)")
     assert noise[1:] == ["–", "0.003", "–", "0.300"]
     assert row_of(text, "p, small")[1:] == [
         "white",
@@ -237,6 +237,8 @@ def test_controls_and_single_levels_are_folded_away_and_not_drawn(tmp_path):
     assert "patch:b" not in table
     assert "small, set, random:a: EPE px" in folded
     assert "small, set, patch:b: EPE px" in folded
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert row_of(text, "small, set, random:a: EPE px (measured here)")
     assert "(4 rows)</summary>" in folded
     assert "set (6 pairs): patch:a" in after
     assert "set (6 pairs): patch:b" not in after
@@ -270,7 +272,7 @@ def test_the_papers_numbers_say_what_their_tables_hold():
 def test_the_papers_tables_are_there_without_ours_too(tmp_path):
     write_report([trained(tmp_path / "run", "plain")], tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text()
-    assert html.count("; none of ours</summary>") == 4
+    assert html.count("; none measured here</summary>") == 4
     assert "Everything measured" not in html
 
 
@@ -324,6 +326,40 @@ def test_outputs_are_named_html_and_not_overwritten_unasked(tmp_path):
     assert (tmp_path / "page.md").read_text() != "mine"
     with pytest.raises(ArgumentError, match="a report of nothing"):
         write_report([], tmp_path / "other.html")
+
+
+def test_a_w_that_is_the_identity_is_not_called_elliptical(tmp_path):
+    """The authors' checkpoint has no W, so its row is of the plain network, and none of ours."""
+    made = {
+        is_identity: evaluated(tmp_path / f"{is_identity}.json", w_is_identity=is_identity)
+        for is_identity in (True, False)
+    }
+    _, text = write_report(list(made.values()), tmp_path / "page.html")
+    said = text.read_text()
+    assert row_of(said, "raft-small, w.pth (measured here)")
+    assert row_of(said, "raft-small (elliptical), w.pth (measured here)")
+
+
+def test_whose_a_row_is_can_be_told_without_colours(made, tmp_path):
+    html, text, _ = made
+    assert "Rows on a coloured ground were measured here; grey ones are the paper" in html
+    assert "coloured" not in text
+    assert "ours" not in re.sub(r"<style>.*</style>|data:[^\"]*", "", html, flags=re.DOTALL)
+    alone = write_report([trained(tmp_path / "run")], tmp_path / "page.html")[1].read_text()
+    for said in (text, alone):  # where there is nothing beside them, too
+        assert row_of(said, "RAFT+LCV (paper)")
+        assert row_of(said, "DDFlow+LCV (paper)")
+    assert "(paper)" not in text.partition("In full")[2]  # the null control is grey, and no paper's
+
+
+def test_a_control_that_was_not_measured_is_not_announced(tmp_path):
+    values = {"continued": [2.0], "rotation": [], "lcv": [1.9]}
+    study = invented(tmp_path / "ablation", values)
+    said = write_report([study.folder], tmp_path / "page.html")[1].read_text()
+    assert "null control here" not in said
+    study = invented(tmp_path / "whole", values | {"rotation": [2.0]})
+    said = write_report([study.folder], tmp_path / "whole.html")[1].read_text()
+    assert "null control here: P only." in said
 
 
 def test_an_unfinished_study_is_shown_as_far_as_it_is(tmp_path):

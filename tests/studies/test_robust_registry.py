@@ -171,6 +171,30 @@ def test_choosing_by_name_by_kind_and_with_other_levels():
 
 
 @pytest.mark.parametrize(
+    ("name", "measured", "drawn"),
+    [
+        ("gamma", None, 0.3),
+        ("gamma", [0.5, 1], 0.5),
+        ("gamma", [1, 9], 9),  # 1 changes nothing
+        ("gamma", [1], 1),
+        ("noise-variance", [0.0001, 0.2], 0.2),  # on its axis, which is logarithmic
+        ("light-change", [-3, 3], -3),
+        ("patch:p", [50], 50),
+    ],
+)
+def test_the_level_for_pictures_is_one_that_is_measured(name, measured, drawn):
+    levels = None if measured is None else {name: measured}
+    [stress] = choose(with_patches([PATCH]), [name], levels)
+    assert stress.shown == drawn
+    assert stress.shown in stress.levels
+
+
+def test_so_are_all_that_come_without_being_asked():
+    for stress in choose(with_patches([PATCH]), None):
+        assert stress.shown in stress.levels
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: choose(STRESSES, ["gama"]), "no stress 'gama'; there are gamma, noise-variance"),

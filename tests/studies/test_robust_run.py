@@ -72,11 +72,13 @@ def source(count=6, label="painted"):
     return Source(label, [Painted(index) for index in range(count)])
 
 
-def study_of(folder, *, networks=None, names=("gamma",), levels=None, count=6, **options):
+def study_of(
+    folder, *, networks=None, names=("gamma",), levels=None, count=6, protocol=RAFT, **options
+):
     chosen = choose(with_patches([PATCH], margin=options.get("margin", 8.0)), names, levels)
     networks = networks or [Network("bright", Bright())]
     options.setdefault("margin", 8.0)
-    return run_study(networks, [source(count)], chosen, RAFT, folder, **options)
+    return run_study(networks, [source(count)], chosen, protocol, folder, **options)
 
 
 def test_the_error_is_the_one_made_by_hand(tmp_path):
@@ -244,12 +246,17 @@ def test_networks_stresses_and_levels_can_be_added(tmp_path):
 def test_a_changed_setting_is_refused_and_overwrite_begins_anew(tmp_path):
     study_of(tmp_path, levels={"gamma": [0.5]}, count=2)
     before = (tmp_path / FILE).read_bytes()
-    with pytest.raises(ArgumentError, match="seed is 1, and was 0.*--overwrite"):
+    with pytest.raises(
+        ArgumentError, match=r"then and now differ in seed \(0 and 1\)\. .*--overwrite"
+    ):
         study_of(tmp_path, levels={"gamma": [0.5]}, count=2, seed=1)
     with pytest.raises(ArgumentError, match="network bright is not the one it was"):
         study_of(tmp_path, networks=[Network("bright", Bright(0.5))], count=2)
-    with pytest.raises(ArgumentError, match="source painted is not the one it was"):
+    with pytest.raises(ArgumentError, match="source painted has 3 pairs, and had 2"):
         study_of(tmp_path, levels={"gamma": [0.5]}, count=3)
+    with pytest.raises(ArgumentError) as caught:
+        study_of(tmp_path, levels={"gamma": [0.5]}, count=2, protocol=RAFT.changed(7))
+    assert "differ in protocol.settings.chairs.iters (24 and 7). Give" in str(caught.value)
     assert (tmp_path / FILE).read_bytes() == before
     study = study_of(tmp_path, levels={"gamma": [2.0]}, count=3, seed=1, overwrite=True)
     assert {key[3] for key in study.cells} == {0.0, 2.0}

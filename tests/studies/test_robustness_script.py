@@ -36,15 +36,24 @@ def script(tmp_path):
     (bash,) = programs("bash")
     (tmp_path / "stub.py").write_text(STUB)
     log = tmp_path / "log"
+    for name in ("w.pth", "real.txt", "d.safetensors"):
+        (tmp_path / name).touch()
 
-    def call(**variables):
+    def call(inputs=("w.pth", "real.txt"), check=True, **variables):
         log.unlink(missing_ok=True)
         settings = {"LCV": f"{sys.executable} {tmp_path / 'stub.py'} {log}", "DEVICE": "cpu"}
         settings |= {"PAIRS_OF_TEST": "2", **variables}
-        words = [bash, SCRIPT, "w.pth", "real.txt", tmp_path / "out"]
+        words = [bash, SCRIPT, *inputs, tmp_path / "out"]
         done = subprocess.run(
-            words, env={**os.environ, **settings}, capture_output=True, text=True, check=True
+            words,
+            env={**os.environ, **settings},
+            capture_output=True,
+            text=True,
+            check=check,
+            cwd=tmp_path,
         )
+        if not check:
+            return done.returncode, done.stderr, log.exists()
         return done.stdout, [json.loads(line) for line in log.read_text().splitlines()]
 
     return call
@@ -96,3 +105,19 @@ def test_pairs_that_are_there_are_not_made_again_unless_their_number_changes(scr
 
 def test_patches_alone(script):
     assert all(words[:2] == ["robust", "learn"] for words in script(PATCHES_ONLY="1")[1])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "more", "lost"),
+    [
+        (("nope.pth", "real.txt"), "", "nope.pth"),
+        (("w.pth", "gone.txt"), "", "gone.txt"),
+        (("w.pth", "real.txt"), "ddflow=d.safetensors vcn=gone.pth", "gone.pth"),
+    ],
+)
+def test_an_input_that_is_not_there_is_named_at_once(script, tmp_path, inputs, more, lost):
+    code, said, was_asked = script(inputs, check=False, MORE=more)
+    assert code == 2
+    assert f"{lost}: there is no such file or folder\n" in said
+    assert not was_asked
+    assert not (tmp_path / "out").exists()

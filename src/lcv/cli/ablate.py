@@ -66,7 +66,8 @@ def run(arguments: list[str]) -> int:
         )
         return 2
     if outcome.interrupted:
-        print(f"stopped with {len(outcome.left)} cells to do; the same command goes on")
+        left = len(outcome.left)
+        print(f"stopped with {left} cell{'s' * (left != 1)} to do; the same command goes on")
         return INTERRUPTED
     return 0
 

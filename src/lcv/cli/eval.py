@@ -69,7 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     what.add_argument("--split", help="val, vcn-val or paper-val, of the datasets that have it")
     what.add_argument(
-        "--only", nargs="+", default=[], metavar="PATTERN", help="as in kitti2015 or middlebury/Gr*"
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="PATTERN",
+        help="as in kitti2015, sintel or middlebury/Gr*",
     )
     what.add_argument("--limit", type=whole, metavar="N", help="first N pairs of each dataset")
     how = parser.add_argument_group("how")

@@ -27,5 +27,9 @@ def run(arguments: list[str]) -> int:
 
     written = write_report(options.runs, options.output, options.title or TITLE, options.overwrite)
     for path in written:
-        print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
+        print(f"{path}: {_size(path.stat().st_size)}")
     return 0
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from lcv.cli.parser import Parser, device_name, whole
 from lcv.cli.progress import one_bar
 from lcv.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from lcv.evaluate.submission_check import Fault
+
+TOLD = 5
+"""Faults of one kind that are told file by file."""
 
 
 def run(arguments: list[str]) -> int:
@@ -54,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     check = jobs.add_parser(
         "check",
         help="find what is wrong with a submission",
-        description="Decode every file of a folder or zip archive and list every fault. Exit code "
+        description="Decode every file of a folder or zip archive and tell every fault. Exit code "
         "0: it may be sent; 1: it has faults.",
     )
     check.add_argument("path", help="a folder or a .zip")
@@ -100,14 +108,27 @@ def _submit(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _told(faults: Sequence[Fault]) -> Iterator[str]:
+    """A line a fault; of those that say the same of many files the first few, and how many more."""
+    alike: dict[str, list[Fault]] = {}
+    for fault in faults:
+        alike.setdefault(fault.message, []).append(fault)
+    for same in alike.values():
+        # One more is not worth a line that hides it.
+        shown = same if len(same) <= TOLD + 1 else same[:TOLD]
+        yield from map(str, shown)
+        if len(shown) < len(same):
+            yield f"… and {len(same) - len(shown)} more files: {same[0].message}"
+
+
 def _check(chosen: argparse.Namespace) -> int:
     from lcv.evaluate.submission_check import check_submission
 
     faults = check_submission(
         chosen.path, chosen.kind, data=chosen.data, official=not chosen.partial
     )
-    for fault in faults:
-        print(fault)
+    for line in _told(faults):
+        print(line)
     if faults:
         print(f"{chosen.path}: {len(faults)} fault{'s' if len(faults) > 1 else ''} found")
         return 1

@@ -206,7 +206,7 @@ def write_comparison(
 def check_comparable(first: Result, second: Result) -> None:
     """Refuse results that were not measured alike, naming the first thing that differs."""
     labels = f"{first.label or 'the first'} and {second.label or 'the second'}"
-    said = _first_difference(first.protocol.as_dict(), second.protocol.as_dict(), "")
+    said = first_difference(first.protocol.as_dict(), second.protocol.as_dict(), "")
     if said:
         raise ArgumentError(
             f"{labels} cannot be compared: their protocols differ in {said}. Evaluate both under "
@@ -231,12 +231,12 @@ def check_comparable(first: Result, second: Result) -> None:
             )
 
 
-def _first_difference(a: Any, b: Any, place: str) -> str:
+def first_difference(a: Any, b: Any, place: str) -> str:
     """Where two nested values first differ, as "settings.kitti.iters (24 and 32)"; else ""."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys((*a, *b)):
             inside = f"{place}.{key}" if place else str(key)
-            said = _first_difference(a.get(key), b.get(key), inside)
+            said = first_difference(a.get(key), b.get(key), inside)
             if said:
                 return said
         return ""
@@ -253,7 +253,7 @@ def _different_pair(a: dict[str, dict[str, float]], b: dict[str, dict[str, float
             {k: n for k, n in sums.items() if k.startswith("pixels/")}
             for sums in (a[name], b[name])
         )
-        said = _first_difference(known, other, "")
+        said = first_difference(known, other, "")
         if said:
             return f"the pair {name} has another truth: {said}"
     return ""

@@ -36,7 +36,8 @@ class DatasetResult:
 
     metrics:  by name, see `METRICS`;  pairs: in the dataset's order
     settings: {"iters", "pad"} the network was called with; None is a network's own rule
-    model:    how the network was built;  weights: {"file", "sha256", "published"} or None
+    model:    how the network was built, and whether its W is I
+    weights:  {"file", "sha256", "published"} or None
     """
 
     metrics: dict[str, float]

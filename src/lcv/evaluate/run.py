@@ -30,6 +30,7 @@ from lcv.evaluate.calling import (
 from lcv.evaluate.metrics import Sums, metrics_from, pair_sums
 from lcv.evaluate.protocols import Protocol
 from lcv.evaluate.results import DatasetResult, PairResult, Result
+from lcv.inner_product import InnerProduct
 from lcv.provenance import provenance, weights_words
 
 Progress = Callable[[str, int, int], None]
@@ -215,6 +216,12 @@ def _gather(work: Callable[[], dict[int, Sums]], world: int) -> dict[int, Sums]:
     return {index: sums for part, _ in everyone for index, sums in part.items()}
 
 
+@torch.no_grad()
 def _model_words(model: nn.Module) -> dict[str, Any]:
+    """How it was built, and whether W is I: a network whose file has no W computes plain costs."""
     spec = getattr(model, "spec", None)
-    return {"name": type(model).__name__} if spec is None else dict(spec.as_dict())
+    words = {"name": type(model).__name__} if spec is None else dict(spec.as_dict())
+    matrices = [each.matrix() for each in model.modules() if isinstance(each, InnerProduct)]
+    if matrices:
+        words["w_is_identity"] = all(W.equal(torch.eye(len(W)).to(W)) for W in matrices)
+    return words

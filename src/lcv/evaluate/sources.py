@@ -76,7 +76,8 @@ def records_in(
     places: folders of datasets, list files, or the word "benchmark"
     split:  a part of the datasets that have it: "val" or "train" of FlyingChairs, "vcn-val",
             "vcn-train" of KITTI and Sintel, "paper-val", "paper-train" of KITTI
-    only:   patterns such as "kitti2015" or "middlebury/Rubber*"; a pair is taken if one fits
+    only:   patterns such as "kitti2015" or "middlebury/Rubber*"; a pair is taken if one fits, and
+            "sintel" fits what "sintel-clean" and "sintel-final" do
     limit:  at most this many pairs of each dataset, the first ones
     """
     found: list[Readable] = []
@@ -111,7 +112,9 @@ def records_in(
 
 
 def _fits(record: Readable, pattern: str) -> bool:
-    words = (record.dataset, f"{record.dataset}/{record.name}")
+    """Whether a pattern means this pair, by its dataset or the family of it: "sintel" is both passes."""
+    names = (record.dataset, record.dataset.partition("-")[0])
+    words = (word for name in names for word in (name, f"{name}/{record.name}"))
     return any(fnmatchcase(word, pattern) for word in words)
 
 

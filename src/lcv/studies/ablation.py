@@ -23,6 +23,7 @@ from lcv.studies.ablation_cell import INTERRUPTED, note_failure, run_cell
 from lcv.studies.ablation_show import write
 from lcv.studies.ablation_study import Cell, Study
 from lcv.studies.ablation_together import run_seeds
+from lcv.train.distributed import check_device, join
 from lcv.train.interrupts import interrupts
 from lcv.train.log import Listener
 
@@ -67,6 +68,9 @@ def run(
         raise ArgumentError(f"jobs is {jobs}, and cells that run together share one process")
     todo = [cell for cell in study.cells() if study.result(cell) is None]
     total = len(list(study.cells()))
+    if todo:
+        check_device(study.base, join(device).device)
+        study = study.with_weights()
     say(f"{total - len(todo)} of {total} cells are done")
     if together:
         return _seed_by_seed(study, todo, device, minutes, say)
@@ -190,6 +194,8 @@ class _Crew:
         folder = self.study.folder_of(cell)
         folder.mkdir(parents=True, exist_ok=True)
         words = [str(self.study.folder), cell.column.name, str(cell.seed)]
+        weights = self.study.base.model.weights
+        words += [] if weights is None else ["--weights", weights]
         words += [] if self.device is None else ["--device", self.device]
         threads = max(1, (os.cpu_count() or 1) // self.jobs)
         environment = {"OMP_NUM_THREADS": str(threads), **os.environ}

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+
 from lcv.errors import ArgumentError
+from lcv.models.build import build
+from lcv.predict.engines import engine_for
 from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
 
 VALIDATIONS = 6
@@ -57,3 +61,17 @@ def paced(base: TrainConfig, every: int | None = None) -> TrainConfig:
         save_every=max(1, min(base.steps, 500)),
         log_every=max(1, min(100, base.steps // 2)),
     )
+
+
+def check_size(base: TrainConfig) -> None:
+    """Refuse, before any cell does, a size at which the network does not work."""
+    model = base.model
+    with torch.random.fork_rng(devices=[]):  # nobody's draws are to change for it
+        network = build(model.name, model.inner_product, **model.options)
+    least = engine_for(network, None, None).least
+    height, width = base.data.size
+    if min(height, width) < least:
+        raise ArgumentError(
+            f"size is {height}×{width}, and {model.name} takes images of at least {least}×{least}; "
+            f"choose a larger one"
+        )

@@ -1,6 +1,6 @@
 """One cell of the ablation, a column with a seed: train, measure best and last, keep little.
 
-    python -m lcv.studies.ablation_cell STUDY COLUMN SEED [--device cuda]
+    python -m lcv.studies.ablation_cell STUDY COLUMN SEED [--weights FILE] [--device cuda]
 
 A cell is a training run in a folder of its own and resumes like one. Once it is measured, its
 checkpoints go; what stays is its log, result.json and, unless told otherwise, the best weights in
@@ -189,11 +189,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("study")
     parser.add_argument("column")
     parser.add_argument("seed", type=int)
+    parser.add_argument("--weights")
     parser.add_argument("--device")
     words = parser.parse_args(arguments)
     study = read_study(words.study)
     cell = study.cell(words.column, words.seed)
+    if study.result(cell) is not None:
+        return 0
     try:
+        study = study.with_weights(words.weights)
         return 0 if run_cell(study, cell, words.device) else INTERRUPTED
     except LcvError as error:
         note_failure(study.folder_of(cell), error)
@@ -202,6 +206,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def note_failure(folder: Path, error: LcvError) -> None:
     """Why a cell failed, for the table; a later run tries again."""
+    folder.mkdir(parents=True, exist_ok=True)
     with whole_file(folder / "failure.txt", overwrite=True) as temporary:
         temporary.write_text(f"{error}\n", encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """What an ablation is, and the folder in which it lives.
 
-OUT/study.json           the base configuration, tests, columns and seeds
+OUT/study.json           the base configuration, tests, columns and seeds; the weights by name and hash
 OUT/cells/lcv-0/         one training run: config.json, log.jsonl, result.json, weights
 OUT/validation.txt, test.txt     the held-out scenes of a file dataset
 OUT/table.md, plot.svg   what there is to see so far
@@ -22,6 +22,7 @@ from lcv.files import whole_file
 from lcv.models.build import find
 from lcv.models.published import sha256_of
 from lcv.recipes.stored import config_from
+from lcv.studies.ablation_base import check_size
 from lcv.studies.ablation_split import (
     HELD_OUT,
     RULES,
@@ -107,10 +108,29 @@ class Study:
     def weights(self) -> Path | None:
         return None if self.base.model.weights is None else find(self.base.model.weights)
 
+    def with_weights(self, file: str | None = None) -> Study:
+        """The study with its weights where they lie, told from others by their hash.
+
+        A study that was read knows only the file's name. file: where it is; by default here, by
+        that name
+        """
+        wanted = file or self.base.model.weights
+        if wanted is None:
+            return self
+        found = find(wanted)
+        if sha256_of(found) != self.weights_sha256:
+            raise FileError(
+                f"{found}: is not the file that {self.folder} began with, {self.base.model.weights} "
+                f"of the sha256 {self.weights_sha256}; give that one with --weights"
+            )
+        return replace(
+            self, base=replace(self.base, model=replace(self.base.model, weights=wanted))
+        )
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
-            "base": self.base.as_dict(),
+            "base": _without_folder(self.base).as_dict(),
             "columns": [column.name for column in self.columns],
             "seeds": list(self.seeds),
             "tests": self.tests,
@@ -137,6 +157,7 @@ def prepare(
     """
     folder = Path(folder)
     _check(base, seeds, pairs)
+    check_size(base)
     _check_folder(folder)
     weights = None if base.model.weights is None else sha256_of(find(base.model.weights))
     base, lists = held_out_config(replace(base, folder=""), folder, split)
@@ -241,6 +262,12 @@ def _check(base: TrainConfig, seeds: Sequence[int], pairs: int) -> None:
             f"validate_every is {base.validate_every} and there are {base.steps} steps; wanted at "
             f"most as many, so that a best checkpoint can be chosen"
         )
+
+
+def _without_folder(base: TrainConfig) -> TrainConfig:
+    """The weights by their file's name alone: a study is made to be shown, and their hash is in it."""
+    weights = None if base.model.weights is None else Path(base.model.weights).name
+    return replace(base, model=replace(base.model, weights=weights))
 
 
 def _check_folder(folder: Path) -> None:

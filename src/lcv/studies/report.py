@@ -1,4 +1,5 @@
-"""One self-contained page, and the same in Markdown, from any results: the paper's tables with ours."""
+"""One self-contained page, and the same in Markdown, from any results: the paper's tables with what was
+measured here."""
 
 from __future__ import annotations
 
@@ -25,10 +26,14 @@ from lcv.studies.report_tables import everything, supervised, unsupervised
 from lcv.studies.report_training import training
 
 TITLE = "A learnable cost volume: results"
+BY_COLOUR = "Rows on a coloured ground were measured here; grey ones are the paper's"
+BY_MARK = (
+    "Rows that say “measured here” hold what was; rows that say “paper” hold what the paper prints"
+)
 SUBTITLE = (
-    "Rows on a coloured ground are ours; grey ones are the paper's (“Learnable Cost Volume Using the "
-    "Cayley Representation”, ECCV 2020). EPE and AEPE are in pixels, Fl-all in percent; the paper's "
-    "tables headed “AEPE/Fl-all” hold Fl-all and then AEPE, and are named here as what they hold."
+    " (“Learnable Cost Volume Using the Cayley Representation”, ECCV 2020). EPE and AEPE are in "
+    "pixels, Fl-all in percent; the paper's tables headed “AEPE/Fl-all” hold Fl-all and then AEPE, "
+    "and are named here as what they hold."
 )
 
 
@@ -51,8 +56,8 @@ def write_report(
     sources = read_sources([Path(path) for path in paths])
     blocks = blocks_of(sources)
     for path, content in (
-        (output, page(title, SUBTITLE, blocks)),
-        (text, markdown(title, SUBTITLE, blocks)),
+        (output, page(title, BY_COLOUR + SUBTITLE, blocks)),
+        (text, markdown(title, BY_MARK + SUBTITLE, blocks)),
     ):
         with whole_file(path, overwrite) as temporary:
             temporary.write_text(content, encoding="utf-8")

@@ -44,8 +44,8 @@ def ablation(sources: Sequence[Ablation]) -> list[Block]:
     block = TableBlock("The paper's seven columns", head, tuple(rows))
     notes = Points(paper.ABLATION_NOTES)
     if not sources:
-        return [title, Folded("The paper's; none of ours", (block, notes))]
-    blocks: list[Block] = [title, block, notes, Points(tuple(differs), "What differs in ours")]
+        return [title, Folded("The paper's; none measured here", (block, notes))]
+    blocks: list[Block] = [title, block, notes, Points(tuple(differs), "What differs here")]
     for source in sources:
         blocks += in_full(source)
     return blocks
@@ -66,7 +66,7 @@ def _rows(source: Ablation, table: Table) -> list[Row]:
 
     def cells(words: str, values: dict[str, str]) -> Row:
         texts = (values.get(name, paper.NOT_GIVEN) for name in PAPER)
-        return Row((f"{who}: {words}", *texts), "ours")
+        return Row((f"{who}: {words}", *texts), "here")
 
     differences = {n: r.difference for n, r in found.items() if r.difference is not None}
     return [
@@ -83,7 +83,8 @@ def _differences(source: Ablation) -> list[str]:
         f"{source.name}: {show.heading(study)} Best checkpoints, chosen on pairs that are not "
         f"reported; means over {seeds} seed{'s' * (seeds != 1)}, AEPE averaged over pairs."
     ]
-    nulls = [row.column.label for row in summarise(study)[0].rows if row.null_control]
+    rows = [row for table in summarise(study) for row in table.rows if row.values]
+    nulls = dict.fromkeys(row.column.label for row in rows if row.null_control)
     if nulls:
         said.append(f"{source.name}: null control here: {'; '.join(nulls)}.")
     return said
@@ -95,7 +96,7 @@ def in_full(source: Ablation) -> list[Block]:
     blocks: list[Block] = [Heading(f"In full: {source.name}", 3)]
     for table in summarise(study):
         rows = tuple(
-            Row(show.cells_of(row), "paper" if row.null_control else "") for row in table.rows
+            Row(show.cells_of(row), "muted" if row.null_control else "") for row in table.rows
         )
         shown: list[Block] = [TableBlock(show.title_of(table), show.HEAD, rows)]
         words = show.spread_words(table)

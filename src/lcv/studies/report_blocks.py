@@ -14,6 +14,9 @@ from typing import Protocol
 
 from lcv.studies.charts import Chart
 
+MARKS = {"paper": "paper", "here": "measured here", "muted": ""}
+"""Kinds of rows, and how Markdown, which has no colours, tells them apart: grey on a page are those
+of the paper and what is not to draw the eye; on a coloured ground those of ours."""
 LONGEST = 30
 """Characters that a cell has in one line."""
 
@@ -74,7 +77,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Row:
-    """kind: "paper", "ours", or "" where there is nothing to tell apart."""
+    """kind: a key of MARKS, or "" where there is nothing to tell apart."""
 
     cells: tuple[str, ...]
     kind: str = ""
@@ -103,14 +106,11 @@ class TableBlock:
         )
 
     def markdown(self) -> str:
-        ours = any(row.kind == "ours" for row in self.rows)
-        paper = any(row.kind == "paper" for row in self.rows)
         lines = [f"**{_plain(self.caption)}**", "", _line(self.head)]
         lines.append("|---" * len(self.head) + "|")
         for row in self.rows:
             first, *rest = row.cells
-            mark = f" ({row.kind})" if ours and paper and row.kind else ""
-            lines.append(_line((f"{first}{mark}", *rest)))
+            lines.append(_line((f"{first}{_mark(row)}", *rest)))
         return "\n".join(lines)
 
 
@@ -177,6 +177,12 @@ class Folded:
 def contents(blocks: Sequence[Block]) -> list[tuple[str, str]]:
     """Anchors and texts of the headings of the second level."""
     return [(b.anchor, b.text) for b in blocks if isinstance(b, Heading) and b.level == 2]
+
+
+def _mark(row: Row) -> str:
+    """Whose a row is, unless its name begins with that."""
+    mark = MARKS.get(row.kind, "")
+    return f" ({mark})" if mark and not row.cells[0].startswith(mark) else ""
 
 
 def _wrapped(cell: str) -> str:

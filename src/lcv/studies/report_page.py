@@ -13,9 +13,9 @@ from lcv.studies.report_blocks import Block, contents
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = """
 :root{color-scheme:light dark;--ink:#1d2730;--soft:#5b6875;--line:#dde3e8;--paper:#ffffff;
---page:#f4f6f8;--ours:#e8f1fa;--link:#0b62a4}
+--page:#f4f6f8;--here:#e8f1fa;--link:#0b62a4}
 @media (prefers-color-scheme:dark){:root{--ink:#e6ebf0;--soft:#9fabb7;--line:#39434d;
---paper:#1a2027;--page:#12171c;--ours:#1c3347;--link:#6cb4f0}}
+--paper:#1a2027;--page:#12171c;--here:#1c3347;--link:#6cb4f0}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);
 font:16px/1.55 system-ui,'Segoe UI',Helvetica,Arial,sans-serif}
@@ -38,8 +38,8 @@ tbody tr:last-child>*{border-bottom:0}
 th:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}
 tbody th{font-weight:500}
 td.words{white-space:normal;text-align:left;min-width:200px}
-tr.ours>*{background:var(--ours);font-weight:600}
-tr.paper>*{color:var(--soft)}
+tr.here>*{background:var(--here);font-weight:600}
+tr.paper>*,tr.muted>*{color:var(--soft)}
 .chart,.picture{background:var(--paper);border:1px solid var(--line);border-radius:8px;
 padding:12px;overflow-x:auto}
 .chart svg{display:block;max-width:100%;height:auto;margin:0 auto}

@@ -56,9 +56,9 @@ def robustness(sources: Sequence[Robustness]) -> list[Block]:
         blocks.append(Points((f"{caption}: {paper.ROBUSTNESS_NOTES[part]}.",)))
     title = Heading("Table 4: robustness")
     if not sources:
-        return [title, Folded("The paper's; none of ours", tuple(blocks))]
+        return [title, Folded("The paper's; none measured here", tuple(blocks))]
     said = [paper.ROBUSTNESS_PROTOCOL, *(words for s in sources for words in _differences(s))]
-    blocks = [title, *blocks, Points(tuple(said), "What differs in ours")]
+    blocks = [title, *blocks, Points(tuple(said), "What differs here")]
     for source in sources:
         blocks += in_full(source)
     return blocks
@@ -101,7 +101,7 @@ def _our_rows(source: Robustness, keys: Sequence[Key]) -> list[Row]:
             f"{study.metrics(key)[metric]:.{decimals}f}" if key in study.cells else "–"
             for key in keys
         )
-        rows.append(Row((words, *values), "ours"))
+        rows.append(Row((words, *values), "here"))
     return rows
 
 

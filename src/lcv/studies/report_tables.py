@@ -22,10 +22,11 @@ UNSUPERVISED = ("ddflow",)
 
 
 def who(result: Result, measured: DatasetResult) -> str:
-    """The network, what its W is, and its weights."""
+    """The network, what its W is unless that is I, and its weights."""
     name = str(measured.model.get("name", result.label or "network"))
     kind = measured.model.get("inner_product")
-    lcv = f" ({kind})" if kind not in (None, "euclidean") else ""
+    plain = kind in (None, "euclidean") or measured.model.get("w_is_identity", False)
+    lcv = "" if plain else f" ({kind})"
     weights = f", {measured.weights['file']}" if measured.weights else ""
     warm = ", warm start" if result.protocol.warm_start else ""
     return f"{name}{lcv}{weights}{warm}"
@@ -46,13 +47,16 @@ def supervised(results: Sequence[Result]) -> list[Block]:
                 _value(sets, "kitti2015", "fl"),
                 paper.NOT_GIVEN,
             ]
-            ours.append(Row((name, *cells), "ours"))
+            ours.append(Row((name, *cells), "here"))
             differs += _differences(name, result, sets)
     table = TableBlock("Sintel and KITTI 2015", ("method", *paper.SUPERVISED_HEAD), (*rows, *ours))
     blocks: list[Block] = [table, Points(paper.SUPERVISED_NOTES)]
     if not ours:
-        return [Heading("Table 1: supervised"), Folded("The paper's; none of ours", tuple(blocks))]
-    lead = "What differs in ours (test columns need the benchmarks' servers)"
+        return [
+            Heading("Table 1: supervised"),
+            Folded("The paper's; none measured here", tuple(blocks)),
+        ]
+    lead = "What differs here (test columns need the benchmarks' servers)"
     return [Heading("Table 1: supervised"), *blocks, Points(tuple(differs), lead)]
 
 
@@ -64,7 +68,7 @@ def unsupervised(results: Sequence[Result]) -> list[Block]:
     for result in _of(results, unsupervised=True):
         for name, sets in _by_network(result, ("kitti2015",)).items():
             epe = _value(sets, "kitti2015", kitti_epe(result))
-            ours.append(Row((name, epe, *[paper.NOT_GIVEN] * 3), "ours"))
+            ours.append(Row((name, epe, *[paper.NOT_GIVEN] * 3), "here"))
             differs += _differences(name, result, sets)
             differs.append(
                 f"{name}: Fl-all on these training pairs {_value(sets, 'kitti2015', 'fl')} %"
@@ -72,8 +76,8 @@ def unsupervised(results: Sequence[Result]) -> list[Block]:
     table = TableBlock("KITTI 2015, trained without labels", head, (*rows, *ours))
     title = Heading("Table 2: unsupervised")
     if not ours:
-        return [title, Folded("The paper's; none of ours", (table,))]
-    return [title, table, Points(tuple(differs), "What differs in ours")]
+        return [title, Folded("The paper's; none measured here", (table,))]
+    return [title, table, Points(tuple(differs), "What differs here")]
 
 
 def everything(results: Sequence[Result]) -> list[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,7 +50,7 @@ class Stress:
 
     levels:  what is measured;  paper: those among them that the paper's table 4 has
     neutral: the level that changes nothing, if there is one
-    shown:   the level for pictures
+    shown:   the level for pictures; `choose` sees to it that it is one of `levels`
     log:     levels are drawn on a logarithmic axis
     patch:   the patch that it pastes, if it does; `control` where it pastes a random one instead
     twin:    the stress whose frames are the same as this one's, if one is known
@@ -225,5 +226,18 @@ def choose(
         )
         if not own:
             raise ArgumentError(f"stress {name}: no level was given, wanted at least one")
-        chosen.append(replace(stress, levels=tuple(sorted(set(map(float, own))))))
+        measured = tuple(sorted(set(map(float, own))))
+        chosen.append(replace(stress, levels=measured, shown=_drawn(stress, measured)))
     return chosen
+
+
+def _drawn(stress: Stress, measured: Sequence[float]) -> float:
+    """The level for pictures among those measured: the nearest to `shown` on the stress's own axis,
+    and one that changes the frames if there is one."""
+    log = stress.log and min(measured) > 0
+
+    def apart(level: float) -> float:
+        return abs(math.log(level / stress.shown)) if log else abs(level - stress.shown)
+
+    telling = [level for level in measured if level != stress.neutral]
+    return min(telling or measured, key=apart)

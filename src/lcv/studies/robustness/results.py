@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lcv.errors import ArgumentError, FileError
-from lcv.evaluate.compare import bootstrap_interval
+from lcv.evaluate.compare import bootstrap_interval, first_difference
 from lcv.evaluate.metrics import METRICS, metrics_from
 from lcv.files import whole_file
 
@@ -147,18 +147,20 @@ def continued(path: Path, wanted: Study) -> Study:
         return wanted
     found = read_study(path)
     changed = [
-        f"{name} is {wanted.settings.get(name)!r}, and was {found.settings.get(name)!r}"
+        said
         for name in sorted({*found.settings, *wanted.settings})
-        if found.settings.get(name) != wanted.settings.get(name)
+        if (said := first_difference(found.settings.get(name), wanted.settings.get(name), name))
     ]
-    changed += [
-        f"{name} is not the one it was"
+    others = [
+        _another(name, found, wanted)
         for name, identity in wanted.identities.items()
         if found.identities.get(name, identity) != identity
     ]
     if changed:
+        others.insert(0, f"then and now differ in {', '.join(changed)}")
+    if others:
         raise ArgumentError(
-            f"{path}: was measured otherwise: {'; '.join(changed)}. Give another folder, or say "
+            f"{path}: was measured otherwise: {'; '.join(others)}. Give another folder, or say "
             f"--overwrite to measure everything anew"
         )
     about = {**found.about, **wanted.about}
@@ -168,6 +170,15 @@ def continued(path: Path, wanted: Study) -> Study:
     identities = {**found.identities, **wanted.identities}
     groups = {**found.groups, **wanted.groups}
     return Study(wanted.settings, identities, about, groups, found.cells)
+
+
+def _another(name: str, found: Study, wanted: Study) -> str:
+    """What is not the same under a known name; of a source, how many pairs there were and are."""
+    label = name.removeprefix("source ")
+    before, now = len(found.groups.get(label, ())), len(wanted.groups.get(label, ()))
+    if label != name and before != now:
+        return f"{name} has {now} pair{'s' * (now != 1)}, and had {before}"
+    return f"{name} is not the one it was"
 
 
 def interval(values: Sequence[float | None], groups: Sequence[str]) -> tuple[float, float] | None:
