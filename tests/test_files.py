@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
 import threading
@@ -168,4 +170,26 @@ def test_only_one_at_a_time_and_no_lock_is_left(tmp_path):
     for thread in threads:
         thread.join()
     assert (len(most), max(most)) == (200, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_must_not_wait_is_told(tmp_path):
+    with (
+        only_one(tmp_path / "a", "somebody is here"),
+        pytest.raises(FileError, match="^somebody is here$"),
+        only_one(tmp_path / "a", "somebody is here"),
+    ):
+        pass
+    with only_one(tmp_path / "a", "somebody is here"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_system_without_locks_stops_nobody(tmp_path, monkeypatch):
+    def refuse(handle, kind):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with only_one(tmp_path / "a"), only_one(tmp_path / "b", "busy"):
+        pass
     assert list(tmp_path.iterdir()) == []

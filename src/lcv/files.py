@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -10,6 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lcv.errors import FileError
+
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+"""What a file system answers that knows no locks, as some of a cluster do not."""
 
 
 @contextmanager
@@ -63,9 +67,10 @@ def make_folder(folder: Path) -> None:
 
 
 @contextmanager
-def only_one(path: Path) -> Iterator[None]:
+def only_one(path: Path, busy: str | None = None) -> Iterator[None]:
     """While the block runs, whoever else wants `path` waits, in this process or another.
 
+    busy: where waiting would make no sense, what to say to who comes second (a FileError)
     The lock is a file `path`.lock, gone afterwards, and the system's own: it ends with its holder,
     however that ends. Where the system has no such locks (Windows), nobody waits.
     """
@@ -78,8 +83,16 @@ def only_one(path: Path) -> Iterator[None]:
     while True:
         try:
             handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
-            fcntl.flock(handle, fcntl.LOCK_EX)
         except OSError as error:
+            raise FileError(f"{lock}: cannot be made and locked: {_reason(error)}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
+        except OSError as error:
+            if error.errno in NO_LOCKS:
+                break
+            os.close(handle)
+            if busy is not None and isinstance(error, BlockingIOError):
+                raise FileError(busy) from None
             raise FileError(f"{lock}: cannot be made and locked: {_reason(error)}") from None
         # Its last holder removes the file, so what was waited for may be a file without a name.
         if os.fstat(handle).st_nlink:

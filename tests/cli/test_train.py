@@ -132,15 +132,73 @@ def test_what_is_printed_is_a_recipe(capsys, tmp_path):
             ["raft_kitti", "--data.parts", "[{dataset: kitti, augmentation: x, wieght: 3}]"],
             "there is no data.parts[0].wieght, wanted weight",
         ),
+        (
+            ["quick", "--data.size", "64,96"],
+            "is '64,96', wanted values in brackets, such as '[96, 1",
+        ),
+        (["quick", "--data.exclude", "a"], "wanted values in brackets, such as '[NAME, NAME]'; `l"),
+        (
+            ["quick", "--best", "nonsense/epe"],
+            "lcv: --best is 'nonsense/epe', wanted a number that ",
+        ),
+        (
+            ["quick", "--graph", "true", "--device", "cpu"],
+            "--graph is True, which needs CUDA, and the device is cpu; say --graph False\n",
+        ),
+        (
+            ["ours_raft_small", "--data.textures", "/none", "--graph=false", "--device=cpu"],
+            "lcv: --data.textures is '/none': not a folder; wanted one with images",
+        ),
+        (
+            ["ddflow_procedural_2"],
+            "--model.weights is 'runs/ddflow_procedural_1b/weights.safetensors', and there is no "
+            "such file; `lcv train ddflow_procedural_1b` makes it",
+        ),
+        (
+            ["quick", "--loss.teacher", "runs/ours_raft_large/weights.safetensors"],
+            "`lcv train ours_raft_large` makes it, or give another one: --loss.teacher FILE",
+        ),
         (["quick", "--validation.x", "/none"], "validation.x: there is no /none; wanted a dataset"),
     ],
 )
-def test_a_mistake_is_one_sentence(capsys, words, message):
+def test_a_mistake_is_one_sentence(capsys, words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert cli.main(["train", *words]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith("lcv: ")
     assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_warm_start_that_is_missing_is_noted(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    note = "note: --model.weights is not given: this recipe's numbers are those of a warm start"
+    assert cli.main(["train", "ours_raft_large", "--device=cpu"]) == 2
+    assert note in capsys.readouterr().err
+    given = ["--model.weights=some.pth", "--device=cpu"]
+    assert cli.main(["train", "ours_raft_large", *given]) == 2
+    assert note not in capsys.readouterr().err
+
+
+def test_what_decides_the_result_is_refused_at_a_resume(tmp_path, capsys):
+    words = ["train", "quick", *SMALL, f"--folder={tmp_path / 'run'}", "--resume=auto"]
+    assert cli.main([*words, "--steps=1"]) == 0
+    assert "\n1 step done: " in "\n" + capsys.readouterr().out
+    before = (tmp_path / "run" / "config.json").read_bytes()
+    for changed, message in (
+        ("--optim.lr=0.5", "lcv: --optim.lr is 0.5, but was 0.0005 when the run of "),
+        ("--model.name=raft-large", "--model.name is 'raft-large', but was 'raft-small' when the"),
+        ("--data.size=[64,96]", "--data.size is [64, 96], but was [64, 64] when the run of "),
+    ):
+        assert cli.main([*words, "--steps=1", changed]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert "another --folder" in error
+        assert error.count("\n") == 1
+    assert (tmp_path / "run" / "config.json").read_bytes() == before
+    assert cli.main([*words, "--steps=2", "--log_every=2", "--data.ahead=2"]) == 0
+    assert "steps is now 2 in place of 1: after step 1 the rates" in capsys.readouterr().err
 
 
 def test_a_recipes_help_shows_its_own_values(capsys):

@@ -13,7 +13,7 @@ from lcv.data.augment import AUGMENTATIONS
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.errors import ArgumentError, FileError
 from lcv.models.build import build
-from lcv.recipes import config_from, load_recipe, recipe_names
+from lcv.recipes import config_from, load_recipe, recipe_names, warm_start_of
 from lcv.train import PartConfig, SplitConfig, TrainConfig
 from lcv.train.files import DATASETS
 from lcv.train.optim import rate_at
@@ -200,8 +200,22 @@ def test_a_recipe_of_ones_own(tmp_path):
     path.write_text("def recipe():\n    return {}\n")
     with pytest.raises(ArgumentError, match="recipe.. returned dict, wanted lcv.train.TrainConfig"):
         load_recipe(path)
+    path.write_text("import dataclasses\ndef recipe(:\n    pass\n")
+    with pytest.raises(FileError, match=r"mine.py: not Python: invalid syntax \(mine.py, line 2\)"):
+        load_recipe(path)
+    path.write_text("def recipe():\n    x = 1\n    return y\n")
+    with pytest.raises(FileError, match="mine.py: fails in line 3: NameError: name 'y' is not"):
+        load_recipe(path)
     with pytest.raises(FileError, match="other.py: there is no such recipe"):
         load_recipe(tmp_path / "other.py")
+
+
+def test_a_warm_start_is_asked_for_where_a_recipe_had_one(tmp_path):
+    assert "8,100 steps" in (warm_start_of("ours_raft_large") or "")
+    assert warm_start_of("quick") is None
+    assert warm_start_of(str(tmp_path / "mine.py")) is None
+    for name in recipe_names():
+        assert warm_start_of(name) is None or load_recipe(name).model.weights is None
 
 
 def test_a_runs_configuration_is_a_recipe(tmp_path):

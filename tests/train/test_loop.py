@@ -202,7 +202,7 @@ def test_frozen_norms_keep_their_statistics(tiny):
             steps=1,
             validate_every=1,
             validate_iters=1,
-            validation={"p": "procedural"},
+            validation={"procedural": "procedural"},
         ),
         device="cpu",
     )

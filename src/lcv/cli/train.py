@@ -19,8 +19,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from jsonargparse import ArgumentParser
 
 from lcv.cli.parser import device_name, remember
-from lcv.errors import ArgumentError
-from lcv.recipes import config_from, load_recipe, recipe_names
+from lcv.errors import ArgumentError, FileError
+from lcv.recipes import config_from, load_recipe, recipe_names, warm_start_of
 from lcv.train.config import TrainConfig
 from lcv.words import meant, names_near
 
@@ -57,7 +57,30 @@ def run(arguments: list[str]) -> int:
     if PRINT in arguments:
         print(json.dumps(config.as_dict(), indent=2))
         return 0
+    check_start(config)
+    missing = warm_start_of(arguments[0]) if config.model.weights is None else None
+    if missing is not None and _is_first():
+        print(f"note: --model.weights is not given: {missing}", file=sys.stderr)
     return train(config, chosen["resume"], _device(chosen["device"]), chosen["tensorboard"])
+
+
+def check_start(config: TrainConfig) -> None:
+    """Of weights of a stage before that are not there, say which recipe makes them."""
+    for name, weights in (
+        ("--model.weights", config.model.weights),
+        ("--loss.teacher", config.loss.teacher),
+    ):
+        made = re.fullmatch(r"runs/(\w+)/weights\.safetensors", weights or "")
+        if made and made[1] in recipe_names() and not Path(made[0]).exists():
+            raise FileError(
+                f"{name} is {made[0]!r}, and there is no such file; `lcv train {made[1]}` makes it, "
+                f"or give another one: {name} FILE"
+            )
+
+
+def _is_first() -> bool:
+    """Whether this is the process that speaks, of those that torchrun started, or alone."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def train(config: TrainConfig, resume: str | None, device: str | None, tensorboard: bool) -> int:
@@ -67,7 +90,7 @@ def train(config: TrainConfig, resume: str | None, device: str | None, tensorboa
     from lcv.train.curve import leave_curve
     from lcv.train.loop import run as run_training
 
-    first = os.environ.get("RANK", "0") == "0"
+    first = _is_first()
     listeners: list[Any] = []
     with ExitStack() as stack:
         if first and tensorboard:
@@ -91,7 +114,8 @@ def train(config: TrainConfig, resume: str | None, device: str | None, tensorboa
         return INTERRUPTED
     for line in leave_curve(config):
         print(line)
-    print(f"{config.steps} steps done: {Path(config.folder) / 'weights.safetensors'}")
+    steps = f"{config.steps} step{'s' * (config.steps != 1)}"
+    print(f"{steps} done: {Path(config.folder) / 'weights.safetensors'}")
     return 0
 
 
@@ -188,18 +212,30 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> dict[str, Any]:
     try:
         return dict(parser.parse_args(arguments).as_dict())
     except argparse.ArgumentError as error:
-        raise ArgumentError(f"{_sentence(' '.join(str(error).split()))}; {HELP}") from None
+        said = _sentence(" ".join(str(error).split()), parser)
+        raise ArgumentError(f"{said}; {HELP}") from None
 
 
-def _sentence(message: str) -> str:
+def _sentence(message: str, parser: ArgumentParser) -> str:
     """jsonargparse's words as ours; what is not known here is passed on as it is."""
     found = re.fullmatch(r'Parser key "(.*?)": (.*?)\.? Got value: (.*)', message)
     if found is None:
         return message
     wanted = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", found[2])
+    if wanted.startswith("Expected a tuple"):
+        like = _in_brackets(found[1], parser)
+        return f"--{found[1]} is {found[3]!r}, wanted values in brackets, such as '{like}'"
     for kind, words in KINDS.items():
         wanted = re.sub(rf"Expected an? {kind}", f"wanted {words}", wanted)
     return f"--{found[1]} is {found[3]!r}, {wanted}"
+
+
+def _in_brackets(name: str, parser: ArgumentParser) -> str:
+    """A value of this setting as the command line takes it: the recipe's, if it has one."""
+    usual = parser.get_default(name)
+    if not usual:
+        return "[NAME, NAME]" if name == "data.exclude" else "[1000, 2000]"
+    return json.dumps([round(value, 3) for value in usual])
 
 
 def nearest(option: str, known: list[str]) -> str:

@@ -93,17 +93,23 @@ def from_checkpoint(
     **options: Any,
 ) -> tuple[nn.Module, list[str]]:
     """The network that a checkpoint is for, filled with it, and what there is to say about it."""
+    found = found_in(checkpoint, name)
+    _check_said_options(checkpoint, found)
+    kind = inner_product or found.inner_product or "elliptical"
+    model = build(found.name, kind, **{**found.options, **options})
+    notes = fit(model, checkpoint)
+    return model.eval(), notes
+
+
+def found_in(checkpoint: Checkpoint, name: str | None = None) -> Found:
+    """What a checkpoint says of its network, which has to be the one of this name, if any."""
     found = model_of(checkpoint)
     if name is not None and name != found.name:
         raise WeightsError(
             f"{checkpoint.path}: these are weights of {found.name}, wanted those of {name}. "
             f"Ask for model {found.name!r} or give another file."
         )
-    _check_said_options(checkpoint, found)
-    kind = inner_product or found.inner_product or "elliptical"
-    model = build(found.name, kind, **{**found.options, **options})
-    notes = fit(model, checkpoint)
-    return model.eval(), notes
+    return found
 
 
 def _check_said_options(checkpoint: Checkpoint, found: Found) -> None:

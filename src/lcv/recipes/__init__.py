@@ -14,16 +14,18 @@ import importlib.util
 import json
 import os
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 
-from lcv.errors import ArgumentError, FileError
+from lcv.errors import ArgumentError, FileError, LcvError
 from lcv.recipes.stored import config_from
 from lcv.train.config import TrainConfig
 from lcv.words import did_you_mean
 
-__all__ = ["config_from", "load_recipe", "recipe_names"]
+__all__ = ["config_from", "load_recipe", "recipe_names", "warm_start_of"]
 
 HELPERS = ("stored",)
 
@@ -41,7 +43,8 @@ def load_recipe(name_or_path: str | os.PathLike[str]) -> TrainConfig:
         return _call(importlib.import_module(f"lcv.recipes.{name}"), name)
     path = Path(name)
     if path.suffix == ".py":
-        return _call(_module_at(path), name)
+        with _own_mistakes(path):
+            return _call(_module_at(path), name)
     if path.suffix == ".json":
         return config_from(_json_at(path), name)
     which = did_you_mean(name, recipe_names(), 3)
@@ -49,6 +52,16 @@ def load_recipe(name_or_path: str | os.PathLike[str]) -> TrainConfig:
         f"there is no recipe {name!r}{which}; there are {', '.join(recipe_names())}; or give the "
         f"path of a .py file with a function recipe(), or of a run's config.json"
     )
+
+
+def warm_start_of(name: str) -> str | None:
+    """What to know where `model.weights` is left out of a recipe that was run with some.
+
+    A recipe says it as WARM_START; None for those that do not, and for files of one's own.
+    """
+    if name not in recipe_names():
+        return None
+    return getattr(importlib.import_module(f"lcv.recipes.{name}"), "WARM_START", None)
 
 
 def _module_at(path: Path) -> ModuleType:
@@ -60,6 +73,22 @@ def _module_at(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@contextmanager
+def _own_mistakes(path: Path) -> Iterator[None]:
+    """What goes wrong in a file of one's own, as a sentence with its line."""
+    try:
+        yield
+    except LcvError:
+        raise
+    except SyntaxError as error:
+        raise FileError(f"{path}: not Python: {error}") from error
+    except Exception as error:
+        frames = extract_tb(error.__traceback__)
+        lines = [each.lineno for each in frames if Path(each.filename) == path.absolute()]
+        where = f" in line {lines[-1]}" if lines else ""
+        raise FileError(f"{path}: fails{where}: {type(error).__name__}: {error}") from error
 
 
 def _json_at(path: Path) -> object:

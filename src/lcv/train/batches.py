@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.data.synthetic.textures import load_bank, procedural_bank
-from lcv.errors import ArgumentError
+from lcv.errors import ArgumentError, FileError
 from lcv.train.config import TrainConfig
 from lcv.train.distributed import Processes
 
@@ -84,7 +85,11 @@ class Procedural:
         if data.textures is None:
             self.bank = procedural_bank(device=str(torch.empty(0, device=device).device))
         else:
-            self.bank = load_bank(data.textures, detailed=data.detailed, device=device)
+            try:
+                self.bank = load_bank(data.textures, detailed=data.detailed, device=device)
+            except FileError as error:
+                why = str(error).removeprefix(f"{Path(data.textures)}: ")
+                raise FileError(f"data.textures is {data.textures!r}: {why}") from None
         self.excluded = {self._index_of(name) for name in data.exclude}
 
     def batches(self, first_step: int) -> Iterator[TrainBatch]:

@@ -16,6 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from lcv.errors import ArgumentError
+from lcv.train.config import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,14 @@ def join(device: str | None = None) -> Processes:
         backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"  # by the tensors' device
         dist.init_process_group(backend, store=store, rank=rank, world_size=world)
     return Processes(dist.get_rank(), dist.get_world_size(), own)
+
+
+def check_device(config: TrainConfig, device: torch.device) -> None:
+    """Refuse what a device cannot do, before anything is made."""
+    if config.graph and device.type != "cuda":
+        raise ArgumentError(
+            f"graph is True, which needs CUDA, and the device is {device.type}; say graph=False"
+        )
 
 
 def leave() -> None:

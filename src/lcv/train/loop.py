@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from lcv.errors import ArgumentError, LcvError
-from lcv.inner_product import Spectral
-from lcv.inner_product.interpret import summarise
 from lcv.models.archive import read_checkpoint
-from lcv.models.build import build, find
+from lcv.models.build import build, find, found_in
 from lcv.models.cards import Card, save_weights
 from lcv.models.weights import fit
 from lcv.train.batches import Source, TrainBatch, make_source
 from lcv.train.checkpoint import Folder, Position, read
 from lcv.train.config import TrainConfig
-from lcv.train.distributed import Processes, join, leave
+from lcv.train.distributed import Processes, check_device, join, leave
 from lcv.train.interrupts import interrupts
 from lcv.train.kept import Kept
-from lcv.train.log import Listener, Log
+from lcv.train.log import Listener, Log, read_log
 from lcv.train.optim import Optimisers, rate_at
+from lcv.train.origin import card_of, last_scores, start_of
+from lcv.train.resume import check_resumed, judged_alike
 from lcv.train.step import DTYPES, NEVER, Step
 from lcv.train.validate import Judged, Validation
+from lcv.train.w_summary import w_summary
+from lcv.train.writer import writer
 
 
 class NotFinite(LcvError):
@@ -42,14 +46,16 @@ def run(
     """Train as configured; returns the model.
 
     resume: None (the folder must be new), "auto" (go on from the folder's newest checkpoint, or
-            begin) or a checkpoint's path
+            begin) or a checkpoint's path; what may change by then is said in `lcv.train.resume`
     until:  leave, with a checkpoint, after this step though more are configured
     """
     processes = join(device)
     training: Run | None = None
     try:
-        training = Run(config, processes, resume, listeners)
-        return training.go(until)
+        check_device(config, processes.device)
+        with writer(config.folder, processes):
+            training = Run(config, processes, resume, listeners)
+            return training.go(until)
     finally:
         if training is not None:
             training.step.let_go()
@@ -73,9 +79,10 @@ class Run:
     ) -> None:
         self.config, self.processes = config, processes
         self.folder = Folder(config.folder)
-        found = self._checkpoint_to_resume(resume)
+        found, self.notes = self._checkpoint_to_resume(resume)
         dtype = DTYPES[config.precision]
         self.validation = Validation(config, processes, kept)
+        self.validation.check_best()
         self.source = make_source(config, processes, dtype) if source is None else source
         torch.manual_seed(config.seed)
         self.model, notes = make_model(config)
@@ -84,35 +91,45 @@ class Run:
             freeze_batch_norm(self.model)
         self.optimisers = Optimisers(self.model, config.optim, config.steps, config.graph)
         self.position = Position()
+        self.start: Card | None = None
         if found is not None:
             self._restore(found)
+        if processes.is_first and self.start is None:
+            self.start = start_of(config, notes)
         self.step = Step(self.model, self.optimisers, config, processes)
         if processes.is_first:
             self.folder.prepare(config.as_dict())
             path = self.folder.run / "log.jsonl"
             self.log = Log(path, self.position.step, listeners)
-            for note in notes if found is None else []:
-                self.log.write("note", 0, text=note)
+            for note in notes if found is None else self.notes:
+                self.log.write("note", self.position.step, text=note)
+        if found is not None:
+            self.notes = [*found.get("notes", []), *self.notes]
         self._since, self._began = self.position.step, time.perf_counter()
         processes.wait()
 
-    def _checkpoint_to_resume(self, resume: str | None) -> dict[str, Any] | None:
+    def _checkpoint_to_resume(self, resume: str | None) -> tuple[dict[str, Any] | None, list[str]]:
+        """Its content, and what there is to note of settings that differ from its own."""
         if resume is None:
             if self.folder.newest() is not None:
                 raise ArgumentError(
                     f"{self.folder.run}: holds a run already; resume it (--resume auto) or choose "
                     f"another folder"
                 )
-            return None
-        if resume != "auto":
-            return read(resume)
-        newest = self.folder.newest()
-        return None if newest is None else newest[1]
+            return None, []
+        found = self.folder.newest() if resume == "auto" else (Path(resume), read(resume))
+        if found is None:
+            return None, []
+        path, content = found
+        return content, check_resumed(content, self.config, path)
 
     def _restore(self, content: dict[str, Any]) -> None:
         self.model.load_state_dict(content["model"])
         self.optimisers.load(content["optimisers"])
-        self.position = Position(content["step"], content["best"])
+        best = content["best"] if judged_alike(content, self.config) else None
+        self.position = Position(content["step"], best)
+        if content.get("start") is not None:
+            self.start = Card(**content["start"])
 
     def go(self, until: int | None = None) -> nn.Module:
         last = min(until or self.config.steps, self.config.steps)
@@ -225,6 +242,8 @@ class Run:
             "model": self.model.state_dict(),
             "optimisers": self.optimisers.state(),
             "config": self.config.as_dict(),
+            "start": None if self.start is None else asdict(self.start),
+            "notes": self.notes,
             "random": torch.get_rng_state(),
         }
 
@@ -245,8 +264,8 @@ class Run:
         named = ", ".join(guilty) if guilty else "none alone; together: " + ", ".join(together)
         raise NotFinite(
             f"step {failed}: the loss or its gradient is not finite. Samples: {named}. The "
-            f"weights before that step are saved; leave the sample out (data.exclude) or lower the "
-            f"rate, and resume."
+            f"weights before that step are saved; leave the sample out (data.exclude) and resume, "
+            f"or go on at a lower rate: --resume {self.folder.path('last')} and another --folder."
         )
 
     def _find_guilty(self, step: int) -> list[str]:
@@ -266,13 +285,8 @@ class Run:
         return self.processes.gather(guilty)
 
     def _write_weights(self) -> None:
-        data = self.config.data
-        card = Card(
-            data=" + ".join(f"{p.weight}×{p.dataset}" for p in data.parts)
-            or f"procedural {data.recipe}",
-            recipe=f"{self.config.steps} steps of {self.config.batch}",
-            seed=self.config.seed,
-        )
+        scores = last_scores(read_log(self.log.path) if self.log.path.exists() else [], self.config)
+        card = card_of(self.config, self.start, scores, self.notes)
         save_weights(self.model, self.folder.run / "weights.safetensors", card, overwrite=True)
 
 
@@ -281,7 +295,9 @@ def make_model(config: TrainConfig) -> tuple[nn.Module, list[str]]:
     model = build(config.model.name, config.model.inner_product, **config.model.options)
     if config.model.weights is None:
         return model, []
-    return model, fit(model, read_checkpoint(find(config.model.weights)))
+    checkpoint = read_checkpoint(find(config.model.weights))
+    found_in(checkpoint, config.model.name)
+    return model, fit(model, checkpoint)
 
 
 def freeze_batch_norm(model: nn.Module) -> None:
@@ -289,19 +305,3 @@ def freeze_batch_norm(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             module.eval()
-
-
-@torch.no_grad()
-def w_summary(model: nn.Module) -> dict[str, Any]:
-    """The finest W in four numbers and its spectrum, where it has eigenvalues and a rotation."""
-    product = getattr(model, "inner_product", None)
-    if not isinstance(product, Spectral):
-        return {}
-    summary = summarise(product.matrix().cpu(), product.rotation().cpu())
-    return {
-        "w_smallest": float(summary.eigenvalues[0]),
-        "w_largest": float(summary.eigenvalues[-1]),
-        "w_distance": summary.distance,
-        "p_angle": float(summary.angles[-1]),
-        "w_spectrum": summary.eigenvalues.tolist(),
-    }

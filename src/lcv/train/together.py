@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,11 +20,12 @@ from lcv.errors import ArgumentError, LcvError
 from lcv.inner_product import Elliptical, Riemannian, Rotation
 from lcv.train.batches import TrainBatch, make_source
 from lcv.train.config import TrainConfig
-from lcv.train.distributed import Processes, join, leave
+from lcv.train.distributed import Processes, check_device, join, leave
 from lcv.train.kept import Kept
 from lcv.train.log import Listener
 from lcv.train.loop import Run
 from lcv.train.step import DTYPES
+from lcv.train.writer import writer
 
 LANES = 3
 SOLVING = (Elliptical, Rotation, Riemannian)
@@ -63,11 +65,15 @@ def run_together(
     processes = join(device)
     if processes.world > 1:
         raise ArgumentError("runs side by side share one process; start them without torchrun")
-    group = _Group(configs, processes, listeners or [()] * len(configs), kept or Kept())
-    try:
-        return group.go(stop, pace)
-    finally:
-        leave()
+    for config in configs:
+        check_device(config, processes.device)
+    with ExitStack() as writers:
+        own = listeners or [()] * len(configs)
+        group = _Group(configs, processes, own, kept or Kept(), writers)
+        try:
+            return group.go(stop, pace)
+        finally:
+            leave()
 
 
 def _check_alike(configs: Sequence[TrainConfig]) -> None:
@@ -90,6 +96,7 @@ class _Group:
         processes: Processes,
         listeners: Sequence[tuple[Listener, ...]],
         kept: Kept,
+        writers: ExitStack,
     ) -> None:
         self.configs, self.last, self.device = configs, configs[0].steps, processes.device
         self.source = make_source(configs[0], processes, DTYPES[configs[0].precision])
@@ -98,6 +105,7 @@ class _Group:
         for i, config in enumerate(configs):
             try:
                 own = listeners[i]
+                writers.enter_context(writer(config.folder, processes))
                 self.runs[i] = Run(config, processes, "auto", own, self.source, kept)
             except LcvError as error:
                 self.ended[i] = Ended(None, 0, error)

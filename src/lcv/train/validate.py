@@ -31,6 +31,7 @@ PAIRS = 48
 AT_ONCE = 8
 SAMPLES = 4
 UNJUDGED = 16  # pairs without truth
+LOWER_IS_BETTER = ("epe", "epe_image", "fl")
 PROCEDURAL = "procedural"
 
 
@@ -104,6 +105,24 @@ class Validation:
                 self.without_truth[name] = records[::step]
             else:
                 self.records[name] = records
+
+    def check_best(self) -> None:
+        """Refuse a `best` that no validation will give, or of which more is better.
+
+        Else no best checkpoint would be kept, or the worst.
+        """
+        if not (self.config.validate_every and self.config.validation):
+            return
+        known = [
+            f"{name}/{number}"
+            for name in self.config.validation
+            for number in (("census",) if name in self.without_truth else LOWER_IS_BETTER)
+        ]
+        if self.config.best not in known:
+            raise ArgumentError(
+                f"best is {self.config.best!r}, wanted a number that validation gives and of which "
+                f"less is better: {', '.join(known)}"
+            )
 
     @torch.no_grad()
     def __call__(self, model: nn.Module, show: Show | None = None) -> dict[str, float]:
