@@ -11,6 +11,7 @@ from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job, Silent
 from lcv.predict.jobs import Run
 from lcv.predict.outputs import wanted_outputs
+from lcv.predict.record_file import RecordFile
 from lcv.predict.shards import Shard
 from predict.small_jobs import PLAIN, Killed, change, quick_predictor, run
 from testing.footage import files_of, save_film, save_frames
@@ -163,7 +164,7 @@ def test_shards_of_two_lists_in_one_folder_leave_each_other_alone(predictor, wal
     for shard in (ONE, TWO):
         for listed in lists:
             removed = run(predictor, listed, out, overwrite=True, shard=shard).removed
-            assert removed == (4 if shard is ONE else 0)
+            assert removed == 2, "its own part of its own list"
     for listed in lists:
         run(predictor, listed, tmp_path / "fresh")
     assert files_of(out) == files_of(tmp_path / "fresh")
@@ -218,3 +219,96 @@ def test_a_scale_goes_with_its_pictures_also_after_a_kill(
         monkeypatch.undo()
         run(predictor, walk, out, outputs=FLOW)
         assert files_of(out) == files_of(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("began", [{"outputs": FLOW}, {"outputs": FLOW, "frames": 3}])
+def test_what_others_added_to_a_part_goes_with_it(predictor, walk, tmp_path, began):
+    """Another command has gone on with what this one began: its extras are not this one's."""
+    out = tmp_path / "out"
+    run(predictor, walk, out, shard=ONE, **began)
+    run(predictor, walk, out, shard=TWO)
+    for shard in (ONE, TWO):
+        run(predictor, walk, out, shard=shard, overwrite=True, **began)
+    run(predictor, walk, tmp_path / "fresh", **began)
+    assert files_of(out) == files_of(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_another_scale_that_was_broken_off_is_begun_with_again(
+    predictor, walk, tmp_path, monkeypatch, again
+):
+    """Where nothing is drawn any more, and the job's own file still has the old scale."""
+    out, outputs = tmp_path / "out", wanted_outputs(("png",))
+    run(predictor, walk, out, outputs=outputs, scale=9.0)
+    remove = RecordFile.remove
+
+    def dying(file):
+        remove(file)
+        raise Killed
+
+    monkeypatch.setattr(RecordFile, "remove", dying)
+    with pytest.raises(Killed):
+        run(predictor, walk, out, outputs=outputs, overwrite=True)
+    monkeypatch.undo()
+    run(predictor, walk, out, outputs=outputs, overwrite=again)
+    run(predictor, walk, tmp_path / "fresh", outputs=outputs)
+    assert files_of(out) == files_of(tmp_path / "fresh")
+
+
+def test_shards_take_another_scale_also_where_the_first_can_make_nothing(predictor, walk, tmp_path):
+    (walk / "frame_1.png").write_bytes(b"no picture")
+    out, outputs = tmp_path / "out", wanted_outputs(("png",))
+    run(predictor, walk, out, outputs=outputs, scale=9.0)
+    for index in range(1, 5):
+        run(predictor, walk, out, outputs=outputs, overwrite=True, shard=Shard(index, 4))
+    run(predictor, walk, tmp_path / "fresh", outputs=outputs)
+    assert files_of(out) == files_of(tmp_path / "fresh")
+
+
+@ORDERS
+@pytest.mark.parametrize("damaged", [1, 4])
+def test_a_job_with_a_damaged_frame_is_redone_shard_by_shard(
+    predictor, walk, tmp_path, order, damaged
+):
+    (walk / f"frame_{damaged}.png").write_bytes(b"no picture")
+    out = tmp_path / "out"
+    run(predictor, walk, out, outputs=FLOW)
+    for shard in order:
+        run(predictor, walk, out, outputs=FLOW, overwrite=True, shard=shard)
+    run(predictor, walk, tmp_path / "fresh", outputs=FLOW)
+    assert files_of(out) == files_of(tmp_path / "fresh")
+
+
+def test_a_list_that_has_only_begun_is_not_another_lists_to_end(
+    predictor, walk, tmp_path, dies_at, monkeypatch
+):
+    lists = []
+    for name, first in (("a", 1), ("b", 3)):
+        lists.append(tmp_path / f"{name}.txt")
+        lines = (f"walk/frame_{n}.png walk/frame_{n + 1}.png\n" for n in (first, first + 1))
+        lists[-1].write_text("".join(lines))
+    out = tmp_path / "out"
+    dies_at(1)
+    with pytest.raises(Killed):
+        run(predictor, lists[0], out, outputs=FLOW, overwrite=True, shard=ONE)
+    monkeypatch.undo()
+    run(predictor, lists[1], out, outputs=FLOW)
+    run(predictor, lists[0], out, outputs=FLOW, shard=ONE)
+    assert run(predictor, lists[0], out, outputs=FLOW, overwrite=True, shard=TWO).removed == 0
+    for listed in lists:
+        run(predictor, listed, tmp_path / "fresh", outputs=FLOW)
+    assert files_of(out) == files_of(tmp_path / "fresh")
+
+
+def test_nothing_is_left_of_kinds_that_are_not_asked_for(predictor, walk, tmp_path):
+    """Neither half-written files nor folders, also of pairs without a name."""
+    listed = tmp_path / "list.txt"
+    listed.write_text("walk/frame_1.png walk/frame_2.png\nwalk/frame_2.png walk/frame_3.png\n")
+    for words in (walk, listed):
+        out, fresh = tmp_path / f"{words.name} out", tmp_path / f"{words.name} fresh"
+        run(predictor, words, out)
+        (out / "picture" / "walk" / f".frame_2.png.{'0' * 16}.part").write_bytes(b"half")
+        run(predictor, words, out, outputs=FLOW, overwrite=True)
+        run(predictor, words, fresh, outputs=FLOW)
+        left = [sorted(path.relative_to(root) for path in root.rglob("*")) for root in (out, fresh)]
+        assert left[0] == left[1]

@@ -6,11 +6,12 @@ import shutil
 
 import pytest
 
+from lcv import files
 from lcv.errors import FileError
 from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job, Silent
 from lcv.predict.jobs import Run
-from lcv.predict.journal import ANEW, Journal, failed, made, without
+from lcv.predict.journal import Journal, failed, made, without
 from lcv.predict.outputs import wanted_outputs
 from lcv.predict.shards import Shard
 from predict.small_jobs import PLAIN, Killed, quick_predictor, run
@@ -174,10 +175,7 @@ def test_a_log_is_read_as_it_was_written(tmp_path):
     odd = "new\nline \udcff ü"
     one, two = (Journal(record, "0123abcd", Shard(index, 2)) for index in (1, 2))
     other = Journal(record, "deadbeef", Shard())
-    assert not one.goes_on()
-    one.begin(ANEW)
-    assert two.goes_on()
-    assert not other.goes_on()
+    one.begin()
     one.tell("+", odd, ["flow/*.flo", "clip"])
     with one.own.open("a") as file:
         file.write('\n["+", "cut')
@@ -189,13 +187,120 @@ def test_a_log_is_read_as_it_was_written(tmp_path):
     Journal(tmp_path / "made" / "a.json", "0123abcd", Shard()).tell("+", "no", ["flow/*.flo"])
     logs = one.logs()
     assert made(logs) == {"flow/*.flo": {odd, "x", "z", "q"}, "clip": {odd}}
-    assert failed(logs) == {"flow/*.flo": {"y"}}
+    assert failed(logs)["flow/*.flo"] == {"y"}
     assert without({"flow/*.flo": ["x", "y"], "clip": [odd]}, made(logs)) == {"flow/*.flo": ["y"]}
-    one.end()
-    assert not one.is_ended(), "two is still at work"
-    two.end()
-    assert one.is_ended()
-    one.drop({"x"})
+    two.tell("-", "x", ["flow/*.flo"])
+    one.withdraw({"z", "y"}, ["flow/*.flo", "clip"])
+    logs = one.logs()
+    assert made(logs) == {"flow/*.flo": {odd, "q"}, "clip": {odd}}, "the last word counts"
+    assert failed(logs)["flow/*.flo"] == {"x", "y"}
+    assert [log.command for log in one.others()] == ["deadbeef"]
+    assert len(Journal(record, "0123abcd", Shard(1, 3)).others()) == 3, "divided otherwise"
+    one.drop({"x"}, with_empty=True)
     assert [log.command for log in two.logs()] == ["deadbeef"]
-    one.drop(None)
+    other.begin()
+    one.drop({"x"}, with_empty=False)
+    assert [log.command for log in two.logs()] == ["deadbeef"], "it has begun, and is not ours"
+    one.drop({"x"}, with_empty=True)
     assert [path.name for path in record.parent.iterdir()] == ["a.0123abcd.1-1.log"]
+
+
+@pytest.mark.parametrize("what", ["flow", "clip"])
+def test_a_file_that_appears_while_its_output_is_written_stays_and_is_named(
+    predictor, walk, tmp_path, monkeypatch, what
+):
+    """Later than we can look: the place was told of as ours, and is given back."""
+    out, settings = tmp_path / "out", {"scale": 3.0, "clip": True}
+    own = out / {"flow": "picture/walk/frame_3.png", "clip": "clip/walk.mp4"}[what]
+    publish = files._publish
+
+    def late(temporary, path, overwrite):
+        if path == own and not own.exists():
+            own.write_bytes(b"mine")
+        publish(temporary, path, overwrite)
+
+    monkeypatch.setattr(files, "_publish", late)
+    summary = run(predictor, walk, out, **settings)
+    monkeypatch.undo()
+    (failure,) = summary.failures
+    assert f"{own.name}: exists already" in str(failure)
+    assert (summary.done, summary.failed) == ((3, 1) if what == "flow" else (4, 0))
+    assert own.read_bytes() == b"mine"
+    refused(predictor, walk, out, own, **settings)
+    run(predictor, walk, out, **settings)
+    run(predictor, walk, tmp_path / "fresh", **settings)
+    assert files_of(out) == files_of(tmp_path / "fresh")
+
+
+def test_a_kind_that_others_are_made_of_later_is_not_that_of_a_pair(predictor, walk, tmp_path):
+    out = tmp_path / "out"
+    pairs = [[walk / f"frame_{n}.png", walk / f"frame_{n + 1}.png"] for n in (1, 3)]
+    run(predictor, pairs[1], out, outputs=FLOW)
+    run(predictor, pairs[0], out)
+    own = out / "picture" / "frame_3.png"
+    shutil.copy(walk / "frame_3.png", own)
+    refused(predictor, pairs[1], out, own)
+
+
+@pytest.mark.parametrize("shard", [Shard(), Shard(123, 456)])
+def test_a_name_that_just_fits_has_logs_that_fit_too(tmp_path, shard):
+    """A file system takes 255 bytes; the record's lock ends in .json.lock."""
+    for name in ("n" * 245, "ü" * 122):
+        journal = Journal(tmp_path / f"{name}.json", "0123abcd", shard)
+        journal.begin_unless_begun()
+        journal.tell("+", "a", ["flow/*.flo"])
+        assert made(journal.logs()) == {"flow/*.flo": {"a"}}
+
+
+def test_outputs_of_frames_that_changed_leave_their_places_free_for_yours(
+    predictor, walk, tmp_path
+):
+    frame, out = walk / "frame_3.png", tmp_path / "out"
+    content = frame.read_bytes()
+    run(predictor, walk, out, outputs=FLOW)
+    frame.write_bytes(b"no picture")
+    run(predictor, walk, out, outputs=FLOW)
+    run(predictor, walk, tmp_path / "broken", outputs=FLOW)
+    assert files_of(out) == files_of(tmp_path / "broken")
+    own = out / "flow" / "walk" / "frame_2.flo"
+    shutil.copy(out / "flow" / "walk" / "frame_1.flo", own)
+    for now in (b"no picture", content):
+        frame.write_bytes(now)
+        mine = own.read_bytes()
+        refused(predictor, walk, out, own, outputs=FLOW)
+        own.write_bytes(mine)
+    own.unlink()
+    run(predictor, walk, out, outputs=FLOW)
+    run(predictor, walk, tmp_path / "fresh", outputs=FLOW)
+    assert files_of(out) == files_of(tmp_path / "fresh")
+
+
+def test_a_file_of_yours_does_not_go_with_outputs_of_changed_frames(predictor, walk, tmp_path):
+    """Of a kind that the job could not make, and that is not asked for now."""
+    frame, out = walk / "frame_3.png", tmp_path / "out"
+    content = frame.read_bytes()
+    frame.write_bytes(b"no picture")
+    run(predictor, walk, out, scale=3.0)
+    own = out / "picture" / "walk" / "frame_2.png"
+    own.write_bytes(b"mine")
+    frame.write_bytes(content)
+    assert run(predictor, walk, out, outputs=FLOW).done == 2
+    assert own.read_bytes() == b"mine"
+    refused(predictor, walk, out, own, scale=3.0)
+
+
+def test_a_part_that_is_redone_and_broken_off_leaves_its_places_free_for_yours(
+    predictor, walk, tmp_path, dies_at, monkeypatch
+):
+    out = tmp_path / "out"
+    run(predictor, walk, out, outputs=FLOW)
+    dies_at(2)
+    with pytest.raises(Killed):
+        run(predictor, walk, out, outputs=FLOW, overwrite=True, shard=ONE)
+    monkeypatch.undo()
+    own = out / "flow" / "walk" / "frame_2.flo"
+    own.write_bytes(b"mine")
+    refused(predictor, walk, out, own, outputs=FLOW)
+    run(predictor, walk, out, outputs=FLOW)
+    run(predictor, walk, tmp_path / "fresh", outputs=FLOW)
+    assert files_of(out) == files_of(tmp_path / "fresh")

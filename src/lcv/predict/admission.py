@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING
 
 from lcv.errors import FileError
 from lcv.predict.claims import Claim
-from lcv.predict.manifest import ANEW
+from lcv.predict.manifest import OR_ANEW
 from lcv.predict.outputs import CLIPS, check_apart
 from lcv.predict.record_file import Known
-from lcv.predict.sources import EVERY_PAIR, UNKNOWN, FrameFiles, Sequence, fingerprint, inputs_of
+from lcv.predict.sources import (
+    ENDLESS,
+    EVERY_PAIR,
+    UNKNOWN,
+    FrameFiles,
+    Sequence,
+    fingerprint,
+    inputs_of,
+)
 
 if TYPE_CHECKING:
     from lcv.predict.records import Record
-
-ENDLESS = 1 << 62
 
 
 def newer(known: str | None, now: str) -> str:
@@ -161,7 +167,7 @@ def check_free(record: Record, sequence: Sequence, pair: int) -> None:
 def not_ours(record: Record, path: Path) -> FileError:
     """What to say of a file in the place of an output."""
     return FileError(
-        f"{path}: exists already, but {record.file.path} does not say that this job made it. {ANEW}"
+        f"{path}: exists already, but {record.file.path} does not say that this job made it. {OR_ANEW}"
     )
 
 
@@ -186,12 +192,12 @@ def _check_pairing(record: Record, there: Known, claim: Claim) -> None:
             raise FileError(
                 f"{record.root}: its pair {name!r} is {sequence.files[number].name} with "
                 f"{second}, which is there as it was, and here it is to be with "
-                f"{record.seconds[name]}. {ANEW}"
+                f"{record.seconds[name]}. {OR_ANEW}"
             )
 
 
 def _another(record: Record) -> FileError:
     return FileError(
         f"{record.root}: already has outputs of another input that is called "
-        f"{record.file.called}, or most of this one has changed since. {ANEW}"
+        f"{record.file.called}, or most of this one has changed since. {OR_ANEW}"
     )

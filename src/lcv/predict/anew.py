@@ -1,9 +1,8 @@
 """Beginning anew: what was made of the sequences of a record goes, and nothing else does.
 
-The end is that of a run in an empty folder. Shards begin one after another, at any time: the first
-removes everything, whoever made it; the others find its log, and remove no more than their own
-parts, which may be there because they were killed and started again. So does the first, too, where
-what is there is what the same command has made of the same frames.
+The end is that of a run in an empty folder. Shards begin one after another, at any time. Where what is
+there is what their own command makes of the same frames, as far as it has come, each removes no more
+than its own part; whichever finds anything else removes everything, whoever made it.
 """
 
 from __future__ import annotations
@@ -15,10 +14,12 @@ from typing import TYPE_CHECKING
 from lcv.predict import warm
 from lcv.predict.admission import is_as_recorded
 from lcv.predict.claims import Claim, clip_name
-from lcv.predict.journal import ANEW
-from lcv.predict.outputs import CLIPS
+from lcv.predict.journal import Names, made, without
+from lcv.predict.outputs import CLIPS, sweep
 from lcv.predict.record_file import Known
 from lcv.predict.settings import difference
+from lcv.predict.sources import number_name
+from lcv.predict.unmade import unmake
 
 if TYPE_CHECKING:
     from lcv.predict.records import Record
@@ -47,9 +48,12 @@ def begin_anew(record: Record, is_shared: bool) -> None:
             if claim.is_any or not goes_on:
                 _remove_claimed(record, claim, left, goes_on)
         if not goes_on:
-            clips = {clip_name(claim.sequence) for claim in record.claims}
-            names = clips.union(*(claim.all_names for claim in record.claims))
-            record.journal.drop(names if record.is_nameless else None)
+            if record.is_nameless and not is_other:
+                clips = {clip_name(claim.sequence) for claim in record.claims}
+                names = clips.union(*(claim.all_names for claim in record.claims))
+                record.journal.drop(names, with_empty=False)
+            else:
+                record.journal.drop_all()
             if left is not None:
                 _prune(record, left)
         if left is None or is_other or not left.pairs:
@@ -58,7 +62,7 @@ def begin_anew(record: Record, is_shared: bool) -> None:
         elif left != there:
             record.file.write(left)
         if is_shared and is_mine:
-            record.journal.begin(ANEW)
+            record.journal.begin()
 
 
 def drop_other(record: Record) -> None:
@@ -69,57 +73,91 @@ def drop_other(record: Record) -> None:
 
 
 def _goes_on(record: Record, there: Known | None) -> bool:
-    """Whether what the other shards have made is what this command makes of these inputs: they have
-    begun anew with it, or all have ended, and nothing was there or has been added since.
-    """
-    is_begun = record.journal.goes_on()
+    """Whether what is there is what this command makes of these inputs, as far as it has come."""
+    names = {name for claim in record.claims for name in claim.all_names}
+    for log in record.journal.others():
+        # Of pairs without a name, others' are of no concern.
+        if not record.is_nameless or log.command == record.journal.command or log.pairs & names:
+            return False
     if there is None:
-        return is_begun
-    if not all(is_as_recorded(record, there, claim) for claim in record.claims):
+        return True
+    if record.is_nameless:
+        if not record.outputs <= {*there.outputs}:
+            return False
+    elif there.outputs != sorted(record.outputs) or there.settings != record.settings:
         return False
-    return is_begun or _is_all_of(record, there)
+    left = without(there.unmade, made(record.journal.logs()))
+    pending = {output: {*names} for output, names in left.items()}
+    return all(_is_made_so(record, there, claim, pending) for claim in record.claims)
 
 
-def _is_all_of(record: Record, there: Known) -> bool:
-    """Whether a record tells of what this command makes, and of nothing else."""
-    claim, name = record.claims[0], clip_name(record.claims[0].sequence)
-    is_longer = claim.limit is not None and len(claim.names) > claim.limit
-    if record.is_nameless or is_longer or there.settings != record.settings:
+def _is_made_so(record: Record, there: Known, claim: Claim, pending: Names) -> bool:
+    """Whether of a sequence no other pairs and kinds were made, from no other frames, and its scale
+    is that of these frames. pending: what nobody has begun to make
+    """
+    if not is_as_recorded(record, there, claim):
         return False
-    told = there.numbers if claim.is_numbered else len(there.names)
-    scales = {name: record.sample(claim.sequence, there)} if there.scales else {}
-    return (
-        there.outputs == sorted(record.outputs)
-        and told == len(claim.names_of(there)[: claim.limit])
-        and there.sampled == scales
-    )
+    told, clip = _told(record, there, claim), clip_name(claim.sequence)
+    if not claim.is_numbered:
+        is_longer = {*told} != {*claim.names}
+    else:
+        # A film may be longer than it says.
+        most = there.numbers if claim.limit is None else claim.limit
+        is_longer = there.numbers > max(most, claim.count(there.frames))
+    if is_longer:
+        return False
+    beyond = [] if claim.limit is None else told[claim.limit :]
+    for output in there.outputs:
+        is_asked = output in record.outputs
+        if output == CLIPS:
+            others = set() if is_asked else {clip}
+        else:
+            others = {*(beyond if is_asked else told)}
+        if not others <= pending.get(output, set()):
+            return False
+    if clip not in there.scales:
+        return True
+    is_found = record.settings["scale"] == "auto"
+    return is_found and there.sampled.get(clip) == record.sample(claim.sequence, there)
+
+
+def _told(record: Record, there: Known, claim: Claim) -> list[str]:
+    """The names of all pairs of a sequence that a record tells of, in their order."""
+    if claim.is_numbered:
+        return [number_name(number) for number in range(there.numbers)]
+    told = [name for name in claim.all_names if name in there.pairs]
+    return told if record.is_nameless else [*told, *sorted(there.names - {*told})]
 
 
 def _remove_claimed(record: Record, claim: Claim, left: Known | None, goes_on: bool) -> None:
-    _remove(record, claim, claim.own_names, claim.own_numbers, record.outputs)
-    if left is not None and goes_on:
-        numbers = range(left.numbers)[claim.first : claim.stop]
-        _remove(record, claim, claim.own_names, numbers, left.outputs)
-    elif left is not None:
-        told = claim.all_names if record.is_nameless else left.names
-        _remove(record, claim, told, range(left.numbers), left.outputs)
-        left.forget(told, clip_name(claim.sequence))
-    if left is not None:
-        left.clips.pop(clip_name(claim.sequence), None)
-    outputs = {*record.outputs, *([] if left is None else left.outputs)}
+    own = [*claim.own_names, *map(number_name, claim.own_numbers)]
+    _remove(record, claim, own, record.outputs)
+    if left is None:
+        return
+    if goes_on:
+        if claim.is_numbered:
+            own = _told(record, left, claim)[claim.first : claim.stop]
+        unmake(record, left, claim, own, record.outputs)
+        return
+    # A film may be in the place of a folder of frames, and a folder in that of a film.
+    all_ = [*left.names, *map(number_name, range(left.numbers))]
+    told = claim.all_names if record.is_nameless else all_
+    _remove(record, claim, told, left.outputs)
     # A folder that is empty now may be the one that another process is about to write to.
     kinds = {each.partition("/")[0] for each in record.outputs}
-    unused = [each for each in outputs if each.partition("/")[0] not in kinds]
-    record.files.remove_empty(claim.sequence, unused)
+    unused = [each for each in left.outputs if each.partition("/")[0] not in kinds]
+    record.files.remove_empty(claim.sequence, told, unused)
+    left.forget(told, clip_name(claim.sequence))
 
 
-def _remove(
-    record: Record, claim: Claim, names: Iterable[str], numbers: range, outputs: Iterable[str]
-) -> None:
-    record.files.remove(record.files.named(claim.sequence, names, outputs))
-    record.files.remove(record.files.numbered(claim.sequence, numbers, outputs))
-    record.files.remove_clip(claim.sequence, outputs)
-    warm.remove(warm.state_path(record.root, clip_name(claim.sequence)))
+def _remove(record: Record, claim: Claim, names: Iterable[str], outputs: Iterable[str]) -> None:
+    """With what killed runs left half-written of them."""
+    files, sequence = record.files, claim.sequence
+    places = files.places(sequence, names, outputs)
+    sweep(*places, *([files.clip(sequence)] if CLIPS in outputs else ()))
+    files.remove(path for path in places if path.is_file() or path.is_symlink())
+    files.remove_clip(sequence, outputs)
+    warm.remove(warm.state_path(record.root, clip_name(sequence)))
 
 
 def _prune(record: Record, left: Known) -> None:
@@ -138,4 +176,4 @@ def _prune(record: Record, left: Known) -> None:
     left.unmade = {output: names for output, names in left.unmade.items() if output in left.outputs}
     if DRAWN.isdisjoint(output.partition("/")[0] for output in left.outputs):
         left.settings = {**left.settings, "scale": None}
-        left.scales = {}
+        left.scales, left.sampled = {}, {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lcv.errors import FileError
 from lcv.predict.outputs import CLIPS, Folder, Output
-from lcv.predict.sources import FrameFiles, Sequence
+from lcv.predict.sources import FrameFiles, Sequence, number_name
 
 if TYPE_CHECKING:
     from lcv.predict.record_file import Known
@@ -55,7 +55,7 @@ class Claim:
     def names_of(self, known: Known) -> tuple[str, ...]:
         """Of all its pairs, also where they have numbers, as far as is known."""
         if self.is_numbered:
-            return tuple(f"{number:06d}" for number in range(self.count(known.frames)))
+            return tuple(map(number_name, range(self.count(known.frames))))
         return self.names
 
     @property
@@ -98,9 +98,15 @@ class ClaimedFiles:
 
     def named(self, sequence: Sequence, names: Iterable[str], outputs: Iterable[str]) -> list[Path]:
         """The outputs of pairs that are there, by their names, none outside the folder."""
-        sound = [n for n in names if ".." not in Path(n).parts and not Path(n).is_absolute()]
-        places = (self.path(sequence, n, o) for o in outputs if o != CLIPS for n in sound)
+        places = self.places(sequence, names, outputs)
         return [path for path in places if path.is_file() or path.is_symlink()]
+
+    def places(
+        self, sequence: Sequence, names: Iterable[str], outputs: Iterable[str]
+    ) -> list[Path]:
+        """Where outputs of pairs are, or would be, none outside the folder."""
+        sound = [n for n in names if ".." not in Path(n).parts and not Path(n).is_absolute()]
+        return [self.path(sequence, n, o) for o in outputs if o != CLIPS for n in sound]
 
     def numbered(self, sequence: Sequence, numbers: range, outputs: Iterable[str]) -> list[Path]:
         """The outputs of pairs that are there, by their numbers."""
@@ -111,7 +117,7 @@ class ClaimedFiles:
             like = self.path(sequence, "0", output)
             for path in sorted(like.parent.glob(f"*{like.suffix}")):
                 number = int(path.stem) if path.stem.isdecimal() else -1
-                if number in numbers and path.stem == f"{number:06d}":
+                if number in numbers and path.stem == number_name(number):
                     found.append(path)
         return found
 
@@ -132,10 +138,13 @@ class ClaimedFiles:
         if CLIPS in outputs:
             self._remove(self.clip(sequence))
 
-    def remove_empty(self, sequence: Sequence, outputs: Iterable[str]) -> None:
-        """Folders of a sequence that hold nothing any more."""
-        for output in outputs:
-            folder = self.path(sequence, "0", output).parent
+    def remove_empty(
+        self, sequence: Sequence, names: Iterable[str], outputs: Iterable[str]
+    ) -> None:
+        """Folders of a sequence that hold nothing any more. names: of pairs that were there"""
+        places = self.places(sequence, ["0", *names], outputs)
+        places += [self.clip(sequence)] if CLIPS in outputs else []
+        for folder in sorted({path.parent for path in places}):
             while folder != self.root:
                 # What is not empty, or not there, stays as it is.
                 with suppress(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,7 @@ from PIL import Image
 
 from lcv.data.formats.flow import read_flow
 from lcv.data.formats.image import read_image
-from lcv.errors import LcvError
+from lcv.errors import FileError, LcvError
 from lcv.predict.outputs import EXACT, Folder, Output, make_folder, sweep, with_arrows
 from lcv.visual.colours import flow_to_colour, wheel_legend
 from lcv.visual.layout import side_by_side
@@ -70,13 +71,15 @@ def stored_panel(
 class ClipWriter:
     """A film that is opened with its first frame, and appears when the block ends well.
 
-    failed: why it was given up (frames that change their size, a place that is taken); the job goes on
-            without it
+    failed:     why it was given up (frames that change their size, a place that is taken); the job goes
+                on without it
+    is_refused: whether a file was in its place when it was to appear
     """
 
     def __init__(self, path: Path, rate: Fraction, overwrite: bool) -> None:
         self.path, self.rate, self.overwrite = path, rate, overwrite
         self.failed: LcvError | None = None
+        self.is_refused = False
         self.count = 0
         self._stack = ExitStack()
 
@@ -89,7 +92,12 @@ class ClipWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stack.__exit__(kind, error, trace)
+        try:
+            self._stack.__exit__(kind, error, trace)
+        except FileError as refusal:
+            if kind is not None or self.overwrite or not os.path.lexists(self.path):
+                raise
+            self.failed, self.is_refused = refusal, True
 
     def write(self, frame: np.ndarray) -> bool:
         """Add a frame; returns whether the film has it."""

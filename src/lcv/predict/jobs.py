@@ -112,8 +112,7 @@ class Run:
         is about to be written.
         """
         record = self.record_of(sequence)
-        if self.manifest is not None and record is not None:
-            self.manifest.adopt()
+        if record is not None:
             record.settle(sequence, pair, what)
 
     def sweep(self, paths: Iterable[Path]) -> None:
@@ -175,7 +174,16 @@ class Run:
         settings, outputs, clip = self.manifest.settings, self.job.outputs, bool(self.job.clip)
         for key, group in claims.items():
             warm_start, shard = self.job.warm_start, self.job.shard
-            record = Record(self.job.root, group, settings, outputs, clip, warm_start, shard)
+            record = Record(
+                self.job.root,
+                group,
+                settings,
+                outputs,
+                clip,
+                warm_start,
+                shard,
+                adopt=self.manifest.adopt,
+            )
             mine = any(claim.is_any for claim in group)
             (self.records if mine else self._others)[key] = record
 

@@ -5,13 +5,13 @@ begun since are in logs beside it, one for each command and shard, to which a li
 
 OUT/made/SEQUENCE.COMMAND.I-N.log
 
-    anew                                 was begun with --overwrite; "new": there was nothing; else "more"
     ["+", "000003", ["flow/*.flo"]]      is about to be written
     ["-", "000004", ["flow/*.flo"]]      could not be made
-    ["=", "", []]                        the shard has come to its end
+    ["~", "000003", ["flow/*.flo"]]      is not there after all, so that its place is anyone's
 
-Once all shards of a command have come to their end, its logs go into the record and disappear. Until
-then they also tell a shard that begins anew that others have done so before it.
+Of a name, the last word counts. Once nothing is left that any shard could make, the logs go into the
+record and disappear; until then they also stay between shards. A log that is empty says that its shard
+has begun.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
+import os
 import re
 from collections.abc import Collection, Iterable
-from collections.abc import Sequence as Many
 from pathlib import Path
 from typing import NamedTuple
 
 from lcv.errors import FileError
-from lcv.files import make_folder
+from lcv.files import make_folder, temporary_stem
 from lcv.predict.shards import Shard
 
-ANEW, NEW, MORE = "anew", "new", "more"
-END = ["=", "", []]
+# Bytes of a name that a command, a shard and an ending are added to.
+LONGEST = 200
 _LOG = re.compile(r"\.([0-9a-f]{8})\.\d+-\d+\.log")
 
 # By output, names of pairs; a clip is called by its own name.
@@ -38,14 +38,12 @@ Names = dict[str, set[str]]
 
 
 class Log(NamedTuple):
-    """What a log says. begun: its first word; made: or about to be; failed: what could not be made"""
+    """What a log says. made: or about to be; failed: what could not be made"""
 
     path: Path
     command: str
-    begun: str
     made: Names
     failed: Names
-    is_ended: bool
 
     @property
     def pairs(self) -> set[str]:
@@ -56,10 +54,14 @@ class Journal:
     """The logs beside the record `path`, of which one is written by this command and shard."""
 
     def __init__(self, path: Path, command: str, shard: Shard) -> None:
-        self.command, self._count = command, shard.count
+        self.command = command
         self.is_alone = shard.is_all
-        self._stem = path.with_name(path.name.removesuffix(".json"))
-        self.own = self._beside(f".{command}.{shard.index}-{shard.count}.log")
+        name = path.name.removesuffix(".json")
+        # What is added to it is longer than what is added to the record's name.
+        fits = len(os.fsencode(name)) <= LONGEST
+        self._stem = path.with_name(name if fits else temporary_stem(name))
+        self._ending = f"-{shard.count}.log"
+        self.own = self._stem.with_name(f"{self._stem.name}.{command}.{shard.index}{self._ending}")
 
     def logs(self) -> list[Log]:
         """All that there are, as they are now."""
@@ -68,62 +70,51 @@ class Journal:
         found = [_read(path, match[1]) for path, match in sorted(matches) if match is not None]
         return [log for log in found if log is not None]
 
-    def goes_on(self) -> bool:
-        """Whether this command has begun anew before, here or in another shard, and not ended."""
-        return any(log.begun in (ANEW, NEW) for log in self.of_command())
+    def others(self) -> list[Log]:
+        """The logs that are not of this command, or of shards of another size."""
+        return [
+            log
+            for log in self.logs()
+            if log.command != self.command or not log.path.name.endswith(self._ending)
+        ]
 
-    def of_command(self) -> list[Log]:
-        """The logs of all shards of this command."""
-        return [log for log in self.logs() if log.command == self.command]
+    def begin(self) -> None:
+        """An empty log of this shard."""
+        self._write("w", "")
 
-    def is_ended(self) -> bool:
-        """Whether all shards that have begun anew, into as many as now, have come to their end.
-
-        A shard that is killed and begins anew once more must find that the others did so before.
-        """
-        logs = self.of_command()
-        beside = [log for log in logs if log.path.name.endswith(f"-{self._count}.log")]
-        return all(log.begun != ANEW for log in logs) or all(log.is_ended for log in beside)
-
-    def begin(self, how: str) -> None:
-        """An empty log of this shard. how: ANEW, NEW or MORE"""
-        self._write("w", how)
-
-    def begin_unless_begun(self, how: str | None = None) -> None:
-        """None: as the other shards have"""
+    def begin_unless_begun(self) -> None:
         if not self.own.exists():
-            self.begin(how or (NEW if self.goes_on() else MORE))
-
-    def end(self) -> None:
-        self._add(END)
+            self.begin()
 
     def tell(self, sign: str, name: str, outputs: Iterable[str]) -> None:
         """Add a line. A line that a full disk has cut ends where the next begins."""
-        self._add([sign, name, sorted(outputs)])
+        self._write("a", _line(sign, name, outputs))
 
-    def drop(self, names: Collection[str] | None) -> None:
-        """Remove the logs of this command, and those that tell of no other pairs; None: all."""
+    def withdraw(self, names: Collection[str], outputs: Collection[str]) -> None:
+        """Whichever log says that these were made, or begun: they are not there after all."""
         for log in self.logs():
-            if names is None or log.command == self.command or log.pairs <= set(names):
+            for name in sorted(names):
+                told = [each for each in outputs if name in log.made.get(each, ())]
+                if told:
+                    _write(log.path, "a", _line("~", name, told))
+
+    def drop(self, names: Collection[str], with_empty: bool) -> None:
+        """Remove the logs of this command, and those that tell of no other pairs than `names`.
+
+        with_empty: those too that tell of none
+        """
+        for log in self.logs():
+            is_of_them = log.pairs <= {*names} and (with_empty or bool(log.pairs))
+            if log.command == self.command or is_of_them:
                 log.path.unlink(missing_ok=True)
 
-    def drop_own(self) -> None:
-        self.own.unlink(missing_ok=True)
-
-    def _add(self, line: Many[Many[str]]) -> None:
-        self.begin_unless_begun()
-        self._write("a", "\n" + json.dumps(line))
-
-    def _beside(self, ending: str) -> Path:
-        return self._stem.with_name(f"{self._stem.name}{ending}")
+    def drop_all(self) -> None:
+        for log in self.logs():
+            log.path.unlink(missing_ok=True)
 
     def _write(self, mode: str, text: str) -> None:
         make_folder(self.own.parent)
-        try:
-            with self.own.open(mode, encoding="utf-8", newline="\n") as file:
-                file.write(text)
-        except OSError as error:
-            raise FileError(f"{self.own}: cannot be written to: {error.strerror}") from None
+        _write(self.own, mode, text)
 
 
 def command_of(*what: object) -> str:
@@ -158,18 +149,32 @@ def _together(parts: Iterable[Names]) -> Names:
 def _read(path: Path, command: str) -> Log | None:
     """A log; None where another process has just removed it. Lines that are cut are none."""
     try:
-        first, *lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except FileNotFoundError:
         return None
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    said: dict[str, Names] = {"+": {}, "-": {}}
+    made_: Names = {}
+    failed_: Names = {}
     for line in lines:
         try:
             sign, name, outputs = json.loads(line)
             for output in outputs:
-                said[sign].setdefault(output, set()).add(name)
-        except (ValueError, TypeError, KeyError, RecursionError):
+                for said, own in ((made_, "+"), (failed_, "-")):
+                    names = said.setdefault(output, set())
+                    names.add(name) if sign == own else names.discard(name)
+        except (ValueError, TypeError, RecursionError):
             continue
-    is_ended = bool(lines) and lines[-1] == json.dumps(END)
-    return Log(path, command, first, said["+"], said["-"], is_ended)
+    return Log(path, command, made_, failed_)
+
+
+def _line(sign: str, name: str, outputs: Iterable[str]) -> str:
+    return "\n" + json.dumps([sign, name, sorted(outputs)])
+
+
+def _write(path: Path, mode: str, text: str) -> None:
+    try:
+        with path.open(mode, encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written to: {error.strerror}") from None

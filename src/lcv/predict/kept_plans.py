@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lcv.errors import FileError, LcvError
-from lcv.predict.manifest import ANEW, Manifest
+from lcv.predict.manifest import OR_ANEW, Manifest
 from lcv.predict.memory import in_words
 from lcv.predict.pairs import Wanted
 from lcv.predict.planner import Plan
@@ -88,12 +88,12 @@ def _check(predictor: Predictor, manifest: Manifest, plan: Plan, name: str) -> N
     if asked not in ("auto", plan.strategy):
         raise FileError(
             f"{manifest.path.parent}: its frames of {name} are computed by {plan.strategy}, and "
-            f"here --strategy is {asked}. {ANEW}"
+            f"here --strategy is {asked}. {OR_ANEW}"
         )
     if limit is not None and plan.bytes > limit:
         raise FileError(
             f"{manifest.path.parent}: its frames of {name} are computed by {plan.strategy} in "
-            f"{in_words(plan.bytes)}, and here --max-memory is {in_words(limit)}. Allow more. {ANEW}"
+            f"{in_words(plan.bytes)}, and here --max-memory is {in_words(limit)}. Allow more. {OR_ANEW}"
         )
 
 

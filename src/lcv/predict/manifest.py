@@ -21,7 +21,7 @@ from lcv.predict.settings import combined, difference
 NAME = "job.json"
 # The folder of what is known of sequences, and the name of the file for those that have none.
 RECORDS = "made"
-ANEW = "Choose another folder with -o, or say --overwrite to begin anew."
+OR_ANEW = "Choose another folder with -o, or say --overwrite to begin anew."
 
 
 class Manifest:
@@ -41,12 +41,15 @@ class Manifest:
         elif self._agrees(there):
             self.content = there
         elif not overwrite:
-            raise FileError(f"{self.path.parent}: {self._difference(there)}. {ANEW}")
+            raise FileError(f"{self.path.parent}: {self._difference(there)}. {OR_ANEW}")
         else:
             self._anew = True
 
     def adopt(self) -> None:
-        """Let the job draw, from now on, at the scale of this run, if nothing is drawn yet; done once."""
+        """Let the job draw, from now on, at the scale of this run, if nothing is drawn yet; done once.
+
+        Before any record tells of a picture: by then another scale is another job.
+        """
         if self._is_adopted:
             return
         self._is_adopted = True
@@ -65,7 +68,7 @@ class Manifest:
                 settings = combined(there["settings"], self.settings)
                 self.content = {**there, "settings": settings}
             elif there is not None and not self._anew:
-                raise FileError(f"{self.path.parent}: {self._difference(there)}. {ANEW}")
+                raise FileError(f"{self.path.parent}: {self._difference(there)}. {OR_ANEW}")
             self._anew = False
             how(self.content)
             text = json.dumps(self.content, indent=2, sort_keys=True, ensure_ascii=False)
@@ -120,7 +123,7 @@ class Manifest:
             if folder.is_dir() and any(folder.iterdir()):
                 raise FileError(
                     f"{folder}: exists already and is not empty, but {self.path.parent} has no "
-                    f"{NAME} that says what is in it. {ANEW}"
+                    f"{NAME} that says what is in it. {OR_ANEW}"
                 )
 
 

@@ -266,11 +266,15 @@ def is_left_of(path: Path, names: Collection[str]) -> bool:
     return path.name[1:].rsplit(".", 2)[0] in {temporary_stem(name) for name in names}
 
 
-def sweep(path: Path) -> None:
-    """Remove what a killed run left half-written for a file."""
-    for left in leftovers(path.parent):
-        if is_left_of(left, {path.name}):
-            left.unlink(missing_ok=True)
+def sweep(*paths: Path) -> None:
+    """Remove what killed runs left half-written for files; each folder is read once."""
+    names: dict[Path, set[str]] = {}
+    for path in paths:
+        names.setdefault(path.parent, set()).add(path.name)
+    for folder, own in names.items():
+        for left in leftovers(folder):
+            if is_left_of(left, own):
+                left.unlink(missing_ok=True)
 
 
 def _check_writable(path: Path, folder: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence as Many
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lcv.errors import FileError
 from lcv.predict.admission import not_ours
 from lcv.predict.claims import as_text
 from lcv.predict.clips import ClipWriter
@@ -53,8 +54,18 @@ class PairFiles:
                 self.run.fail(not_ours(self.record, path))
                 return False
         self.run.settle(self.sequence, pair, [as_text(output) for output, _ in missing])
-        for output, path in missing:
-            write_output(path, output, result, before.image, scale, overwrite=output in own)
+        for number, (output, path) in enumerate(missing):
+            try:
+                write_output(path, output, result, before.image, scale, overwrite=output in own)
+            except FileError:
+                if output in own or not os.path.lexists(path):
+                    raise
+                # It appeared since we looked.
+                assert self.record is not None
+                left = [as_text(output) for output, _ in missing[number:] if output not in own]
+                self.record.withdraw(self.sequence.pair_name(pair), left)
+                self.run.fail(not_ours(self.record, path))
+                return False
         return True
 
     def film(self, path: Path) -> ClipWriter:

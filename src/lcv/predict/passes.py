@@ -17,14 +17,13 @@ from lcv.predict.failures import Abandoned, check_finite
 from lcv.predict.frames import as_frame
 from lcv.predict.jobs import Run, is_exact
 from lcv.predict.kept_plans import out_of_memory
+from lcv.predict.outputs import CLIPS
 from lcv.predict.pair_files import PairFiles
 from lcv.predict.result import FlowResult
 from lcv.predict.scale import Scale, sample_pairs
 from lcv.predict.shards import Part
-from lcv.predict.sources import Film, Live, Sequence, Still, any_possible
+from lcv.predict.sources import ENDLESS, Film, Live, Sequence, Still, any_possible
 from lcv.predict.stream import Stream
-
-ENDLESS = 1 << 62
 
 
 class Pass:
@@ -271,6 +270,8 @@ class Pass:
         return self.run.folder.clip(clip_name(self.sequence))
 
     def _note_film(self, film: ClipWriter) -> None:
+        if film.is_refused and self.record is not None:
+            self.record.withdraw(clip_name(self.sequence), [CLIPS])
         if film.failed is not None:
             self.run.fail(film.failed)
         elif film.count:

@@ -29,7 +29,7 @@ from typing import Any
 from lcv.errors import FileError
 from lcv.files import only_one, whole_file
 from lcv.predict.journal import without
-from lcv.predict.manifest import ANEW
+from lcv.predict.manifest import OR_ANEW
 from lcv.predict.outputs import CLIPS, ENDINGS, KINDS, make_folder, sweep
 from lcv.predict.sources import EVERY_PAIR
 
@@ -59,7 +59,7 @@ class Known:
     def forget(self, names: Iterable[str], clip: str) -> None:
         """All that depends on what a sequence was made from. names: of its pairs; clip: its own"""
         gone = {*names}
-        self.unmade = without(self.unmade, dict.fromkeys(self.unmade, gone) | {CLIPS: {clip}})
+        self.unmade = without(self.unmade, {output: {*gone, clip} for output in self.unmade})
         for name in (*gone, EVERY_PAIR):
             self.pairs.pop(name, None)
             self.seconds.pop(name, None)
@@ -92,7 +92,7 @@ class RecordFile:
         if not _is_sound(content) and not lenient:
             raise FileError(
                 f"{self.path}: is damaged, so that nobody knows what the outputs of {self.called} "
-                f"were made from. {ANEW}"
+                f"were made from. {OR_ANEW}"
             )
         self.known = Known(**content) if _is_sound(content) else None
         return self.known

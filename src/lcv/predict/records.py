@@ -23,15 +23,15 @@ from lcv.files import only_one
 from lcv.predict import admission
 from lcv.predict.admission import newer
 from lcv.predict.claims import NAMELESS, Claim, ClaimedFiles, as_text, clip_name, key_of
-from lcv.predict.journal import NEW, Journal, Names, command_of, made, without
-from lcv.predict.manifest import ANEW, RECORDS
+from lcv.predict.journal import Journal, Names, command_of, made, without
+from lcv.predict.manifest import OR_ANEW, RECORDS
 from lcv.predict.outputs import CLIPS, Output
 from lcv.predict.record_file import Known, RecordFile
 from lcv.predict.scale import sampled_from
 from lcv.predict.settings import combined, difference
 from lcv.predict.shards import Shard
 from lcv.predict.sources import EVERY_PAIR, FrameFiles, Sequence, fingerprint
-from lcv.predict.unmade import add_unmade, count_up, end_at, tells_of_clip
+from lcv.predict.unmade import add_unmade, count_up, end_at, note_unmade, tells_of_clip, unmake
 
 # Given pairs whose frames changed, all that have to be made again.
 Spread = Callable[[Sequence, list[int]], list[int]]
@@ -43,6 +43,7 @@ class Record:
     outputs: that are asked for now
     clip:    whether a film is asked for too
     chained: whether a pair depends on the frame before it
+    adopt:   makes the job one with these settings, before a record tells of them
     changed: names of pairs whose outputs were removed because their frames had changed
     pending: of the outputs that the record tells of, those that nobody has begun to make
     """
@@ -56,6 +57,7 @@ class Record:
         clip: bool,
         chained: bool,
         shard: Shard,
+        adopt: Callable[[], None],
     ) -> None:
         self.root, self.claims, self.settings = root, claims, settings
         self.files = ClaimedFiles(root)
@@ -65,7 +67,7 @@ class Record:
         place = f"{RECORDS}.json" if self.is_nameless else f"{RECORDS}/{key}.json"
         self.file = RecordFile(root / place, called)
         self.outputs = {as_text(output) for output in outputs} | ({CLIPS} if clip else set())
-        self.chained = chained
+        self.chained, self.adopt = chained, adopt
         self.changed: set[str] = set()
         self.may_replace = False
         self.pending: Names = {}
@@ -101,7 +103,7 @@ class Record:
             if other is not None:
                 raise FileError(
                     f"{self.root}: its outputs of {self.file.called} are of another job: {other}. "
-                    f"{ANEW}"
+                    f"{OR_ANEW}"
                 )
             for claim in self.claims:
                 admission.check_unmixed(self, there, claim)
@@ -130,6 +132,7 @@ class Record:
         if not self._is_settled or not self.tells_of(sequence, pair):
             if not isinstance(sequence, FrameFiles):
                 admission.check_free(self, sequence, pair)
+            self.adopt()
             with self.file.alone():
                 self._write_change(lambda known: None, sequence, pair)
                 if not self._is_settled:
@@ -147,6 +150,15 @@ class Record:
                     self.journal.tell("+", name, told)
                 for each in told:
                     self.pending[each].discard(name)
+
+    def withdraw(self, name: str, outputs: Iterable[str]) -> None:
+        """What was settled of a pair, or a clip, is not written after all: its place is taken."""
+        told = [*outputs]
+        with self.file.alone():
+            self.journal.withdraw({name}, told)
+            # Another shard may have put it into the record already.
+            self._write_change(lambda known: note_unmade(known, {name}, told))
+        self.read()
 
     def tells_of(self, sequence: Sequence, pair: int) -> bool:
         """Whether the record tells of a pair, made or not."""
@@ -239,6 +251,7 @@ class Record:
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:20]
 
     def _change(self, how: Callable[[Known], Any]) -> None:
+        self.adopt()
         with self.file.alone():
             self._write_change(how)
 
@@ -251,7 +264,7 @@ class Record:
         if mine != there:
             self.file.write(mine)
         if there is None:
-            self.journal.begin_unless_begun(NEW)
+            self.journal.begin_unless_begun()
 
     def with_mine(
         self, there: Known | None, sequence: Sequence | None = None, pair: int = -1
@@ -281,20 +294,17 @@ class Record:
         }
 
     def _remove_changed(self, spread: Spread) -> None:
-        there = self.file.read()
+        there = self.read()
         if there is None:
             return
         changed, now = self._changed(there), deepcopy(there)
         for claim in self.claims:
             stale = [number for number, name in enumerate(claim.names) if name in changed]
             if stale:
-                for number in spread(claim.sequence, stale):
-                    name = claim.names[number]
-                    if self.files.remove(self.files.named(claim.sequence, [name], there.outputs)):
-                        self.changed.add(name)
-                self.files.remove_clip(claim.sequence, there.outputs)
-                now.clips.pop(clip_name(claim.sequence), None)
+                names = {claim.names[number] for number in spread(claim.sequence, stale)}
+                self.changed |= unmake(self, now, claim, names, there.outputs)
         for name in changed:
             now.pairs[name] = newer(now.pairs[name], self.pairs[name])
             now.seconds[name] = self.seconds[name]
         self.file.write(now)
+        self.read()

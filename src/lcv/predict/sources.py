@@ -30,8 +30,15 @@ USUAL_RATE = Fraction(25)
 EVERY_PAIR = "*"
 # Instead of a hash: of a file that cannot be read now, and of the frame before the first.
 UNKNOWN, NO_FRAME = "?", "-"
+# More pairs than there are.
+ENDLESS = 1 << 62
 
 HashOf = Callable[[Path], str]
+
+
+def number_name(pair: int) -> str:
+    """What a pair is called that has a number for a name."""
+    return f"{pair:06d}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +144,7 @@ class Film:
     is_live: bool = field(default=False, init=False)
 
     def pair_name(self, pair: int) -> str:
-        return f"{pair:06d}"
+        return number_name(pair)
 
     def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
         return {EVERY_PAIR: hash_of(self.path)}
@@ -158,7 +165,7 @@ class Live:
         self._decoder: Decoder | None = None
 
     def pair_name(self, pair: int) -> str:
-        return f"{pair:06d}"
+        return number_name(pair)
 
     def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
         return {EVERY_PAIR: UNKNOWN}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lcv.predict.claims import Claim, clip_name
-from lcv.predict.journal import ANEW, Log, failed, made, without
+from lcv.predict.journal import Log, failed, made, without
 from lcv.predict.outputs import CLIPS
 from lcv.predict.record_file import Known
-from lcv.predict.sources import Sequence, any_possible
+from lcv.predict.sources import Sequence, any_possible, number_name
 
 if TYPE_CHECKING:
     from lcv.predict.records import Record
@@ -34,7 +34,7 @@ def add_unmade(claims: Iterable[Claim], there: Known | None, mine: Known) -> Non
                 is_told = tells_of_clip(there, claim.sequence)
                 names |= set() if is_told else {clip_name(claim.sequence)}
             elif output not in before.outputs:
-                names |= {*told}
+                names |= {*told} | {*map(number_name, range(before.numbers))} | before.names
             elif claim.is_numbered:
                 names |= {*told[before.numbers :]}
             else:
@@ -43,18 +43,47 @@ def add_unmade(claims: Iterable[Claim], there: Known | None, mine: Known) -> Non
             mine.unmade[output] = sorted(names)
 
 
+def note_unmade(known: Known, names: Collection[str], outputs: Iterable[str]) -> None:
+    """Nobody has made these outputs of pairs."""
+    for output in outputs if names else ():
+        known.unmade[output] = sorted({*names, *known.unmade.get(output, ())})
+
+
+def unmake(
+    record: Record, known: Known, claim: Claim, names: Collection[str], outputs: Iterable[str]
+) -> set[str]:
+    """Remove outputs of pairs, and the film that shows them: from now on nobody has made them.
+
+    The logs say so at once, `known` when it is written. Returns the names of which any was there.
+    What nobody had made before stays where it is, unless all is begun anew.
+    """
+    clip, files, found = clip_name(claim.sequence), record.files, set[str]()
+    for output in outputs:
+        gone = {clip} if output == CLIPS else {*names}
+        if not record.may_replace:
+            gone -= record.pending.get(output, set())
+        if output != CLIPS:
+            of = ((name, files.named(claim.sequence, [name], [output])) for name in gone)
+            found |= {name for name, paths in of if files.remove(paths)}
+        elif gone:
+            files.remove_clip(claim.sequence, [CLIPS])
+        note_unmade(known, gone, [output])
+        record.journal.withdraw(gone, [output])
+    known.clips.pop(clip, None)
+    return found
+
+
 def count_up(known: Known, numbers: int) -> None:
     """A film or stream has come to a number: those before it that were passed over are not made."""
-    passed = {f"{number:06d}" for number in range(known.numbers, numbers)}
-    for output in {*known.outputs} - {CLIPS} if passed else ():
-        known.unmade[output] = sorted(passed.union(known.unmade.get(output, ())))
+    passed = {*map(number_name, range(known.numbers, numbers))}
+    note_unmade(known, passed, {*known.outputs} - {CLIPS})
     known.numbers = max(known.numbers, numbers)
 
 
 def end_at(known: Known, numbers: int) -> None:
     """A film has been read to its end: what was not made of it beyond never will be."""
     count_up(known, numbers)
-    beyond = {f"{number:06d}" for number in range(numbers, known.numbers)}
+    beyond = {*map(number_name, range(numbers, known.numbers))}
     known.unmade = without(known.unmade, {o: beyond for o in known.outputs if o != CLIPS})
     known.numbers = numbers
 
@@ -71,7 +100,6 @@ def conclude(record: Record) -> None:
         told = record.with_mine(None) if there is None else there
         if not record.journal.is_alone:
             _give_up(record, told)
-            record.journal.end()
         logs = record.journal.logs()
         if not record.journal.is_alone and not _is_complete(record, told, logs):
             return
@@ -79,7 +107,8 @@ def conclude(record: Record) -> None:
         if there is not None and unmade != there.unmade:
             record.file.write(replace(there, unmade=unmade))
         names = {name for claim in record.claims for name in claim.names_of(told)}
-        record.journal.drop(names | {clip_name(claim.sequence) for claim in record.claims})
+        names |= {clip_name(claim.sequence) for claim in record.claims}
+        record.journal.drop(names, with_empty=not record.is_nameless)
 
 
 def _give_up(record: Record, told: Known) -> None:
@@ -87,7 +116,7 @@ def _give_up(record: Record, told: Known) -> None:
     pending = without(told.unmade, made(record.journal.logs()))
     wanted = {each: {*pending[each]} for each in record.outputs - {CLIPS} if each in pending}
     for claim in record.claims:
-        for name in (*claim.own_names, *(f"{number:06d}" for number in claim.own_numbers)):
+        for name in (*claim.own_names, *map(number_name, claim.own_numbers)):
             outputs = [each for each, names in wanted.items() if name in names]
             if outputs:
                 record.journal.tell("-", name, outputs)
@@ -95,16 +124,11 @@ def _give_up(record: Record, told: Known) -> None:
 
 def _is_complete(record: Record, told: Known, logs: list[Log]) -> bool:
     """Whether nothing is left that any shard could make."""
-    if not record.journal.is_ended():
-        return False
     left = without(without(told.unmade, made(logs)), failed(logs))
     unmade = {name for output in record.outputs - {CLIPS} for name in left.get(output, ())}
-    is_anew = any(log.begun == ANEW for log in record.journal.of_command())
     for claim in record.claims:
         names = claim.names_of(told)[: claim.limit]
-        missing = {number for number, name in enumerate(names) if name in unmade}
-        # A shard that found nothing that it could make has said so only where all is begun anew.
-        is_said = is_anew or claim.is_numbered
-        if missing and (is_said or any_possible(claim.sequence, missing)):
+        # A shard that finds nothing that it could make has no log to say so in.
+        if any_possible(claim.sequence, {n for n, name in enumerate(names) if name in unmade}):
             return False
     return True
