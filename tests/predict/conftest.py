@@ -11,7 +11,8 @@ from torch import nn
 import lcv
 from lcv import files
 from lcv.predict.predictor import Predictor
-from predict.small_jobs import Killed
+from predict.small_jobs import Killed, quick_predictor
+from testing.footage import save_frames
 from testing.painted import painted_pair
 
 
@@ -36,6 +37,18 @@ def make():
         return Predictor(network(name), device="cpu", **options)
 
     return build
+
+
+@pytest.fixture(scope="module")
+def predictor():
+    """The same for all jobs of a file: one iteration of random weights."""
+    return quick_predictor()
+
+
+@pytest.fixture
+def walk(tmp_path):
+    """A folder of seven frames."""
+    return save_frames(tmp_path / "walk", 7)
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,12 @@ from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job, Summary
 from lcv.predict.jobs import Run
 from lcv.predict.outputs import wanted_outputs
+from lcv.predict.shards import Shard
 from testing.footage import moving
 
 PLAIN = {"outputs": wanted_outputs(("flo", "png"))}
+FLOW = wanted_outputs(("flo",))
+ONE, TWO = Shard(1, 2), Shard(2, 2)
 
 
 class Killed(BaseException):

@@ -13,17 +13,10 @@ from lcv.predict.jobs import Run
 from lcv.predict.outputs import wanted_outputs
 from lcv.predict.record_file import RecordFile
 from lcv.predict.shards import Shard
-from predict.small_jobs import PLAIN, Killed, change, quick_predictor, run
+from predict.small_jobs import FLOW, ONE, PLAIN, TWO, Killed, change, run
 from testing.footage import files_of, save_film, save_frames
 
-FLOW = wanted_outputs(("flo",))
-ONE, TWO = Shard(1, 2), Shard(2, 2)
 ORDERS = pytest.mark.parametrize("order", [(ONE, TWO), (TWO, ONE)], ids=["1 2", "2 1"])
-
-
-@pytest.fixture(scope="module")
-def predictor():
-    return quick_predictor()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from lcv.predict.shards import Part, Shard
 from lcv.predict.single import run_pair
 from lcv.predict.sources import Film, film
 from lcv.visual.colours import flow_scale
-from predict.small_jobs import PLAIN, Killed, quick_predictor, run
+from predict.small_jobs import PLAIN, Killed, run
 from testing.footage import files_of, moving, save_film, save_frames
 
 WARM = {"outputs": wanted_outputs(("flo",)), "warm_start": True}
@@ -51,16 +51,6 @@ SETTINGS = {
     "lossy and clip": LOSSY_AND_CLIP,
     "all maps": ALL_MAPS,
 }
-
-
-@pytest.fixture(scope="module")
-def predictor():
-    return quick_predictor()
-
-
-@pytest.fixture
-def walk(tmp_path):
-    return save_frames(tmp_path / "walk", 7)
 
 
 def test_the_flow_of_a_job_is_the_flow_of_its_pairs(predictor, walk, tmp_path):

@@ -12,18 +12,9 @@ from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job, Silent
 from lcv.predict.jobs import Run
 from lcv.predict.journal import Journal, failed, made, without
-from lcv.predict.outputs import wanted_outputs
 from lcv.predict.shards import Shard
-from predict.small_jobs import PLAIN, Killed, quick_predictor, run
+from predict.small_jobs import FLOW, ONE, PLAIN, TWO, Killed, run
 from testing.footage import files_of, save_film, save_frames
-
-FLOW = wanted_outputs(("flo",))
-ONE, TWO = Shard(1, 2), Shard(2, 2)
-
-
-@pytest.fixture(scope="module")
-def predictor():
-    return quick_predictor()
 
 
 @pytest.fixture

@@ -17,21 +17,10 @@ from lcv.predict.outputs import wanted_outputs
 from lcv.predict.pairs import Wanted
 from lcv.predict.shards import Shard
 from lcv.predict.sources import FrameFiles, fingerprint
-from predict.small_jobs import Killed, change, quick_predictor, run
+from predict.small_jobs import FLOW, Killed, change, run
 from testing.footage import files_of, moving, save_film, save_frames
 
-FLOW = wanted_outputs(("flo",))
 MORE = wanted_outputs(("flo", "png", "npy", "kitti"), backward=True, overlay=True)
-
-
-@pytest.fixture(scope="module")
-def predictor():
-    return quick_predictor()
-
-
-@pytest.fixture
-def walk(tmp_path):
-    return save_frames(tmp_path / "walk", 7)
 
 
 def flows(root):

@@ -22,21 +22,8 @@ from lcv.predict.outputs import Named, wanted_outputs
 from lcv.predict.shards import Shard
 from lcv.predict.single import run_pair
 from lcv.predict.sources import film as open_film
-from predict.small_jobs import Killed, change, quick_predictor, run
+from predict.small_jobs import FLOW, ONE, TWO, Killed, change, run
 from testing.footage import files_of, moving, save_film, save_frames
-
-FLOW = wanted_outputs(("flo",))
-ONE, TWO = Shard(1, 2), Shard(2, 2)
-
-
-@pytest.fixture(scope="module")
-def predictor():
-    return quick_predictor()
-
-
-@pytest.fixture
-def walk(tmp_path):
-    return save_frames(tmp_path / "walk", 7)
 
 
 def lay(folder, images):
