@@ -28,6 +28,17 @@ def walk(tmp_path):
     return folder
 
 
+@pytest.fixture
+def lists(walk, tmp_path):
+    """Two files, each with two pairs of the walk that the other does not have."""
+    found = []
+    for name, first in (("a", 1), ("b", 3)):
+        found.append(tmp_path / f"{name}.txt")
+        lines = (f"walk/frame_{n}.png walk/frame_{n + 1}.png\n" for n in (first, first + 1))
+        found[-1].write_text("".join(lines))
+    return found
+
+
 @ORDERS
 def test_shards_find_the_scale_anew(predictor, walk, tmp_path, order):
     out = tmp_path / "out"
@@ -145,12 +156,7 @@ def test_shards_begin_anew_again_once_all_have_ended(predictor, walk, tmp_path):
     assert files_of(out) == files_of(tmp_path / "fresh")
 
 
-def test_shards_of_two_lists_in_one_folder_leave_each_other_alone(predictor, walk, tmp_path):
-    lists = []
-    for name, first in (("a", 1), ("b", 3)):
-        lists.append(tmp_path / f"{name}.txt")
-        lines = (f"walk/frame_{n}.png walk/frame_{n + 1}.png\n" for n in (first, first + 1))
-        lists[-1].write_text("".join(lines))
+def test_shards_of_two_lists_in_one_folder_leave_each_other_alone(predictor, lists, tmp_path):
     out = tmp_path / "out"
     for listed in lists:
         run(predictor, listed, out)
@@ -273,13 +279,8 @@ def test_a_job_with_a_damaged_frame_is_redone_shard_by_shard(
 
 
 def test_a_list_that_has_only_begun_is_not_another_lists_to_end(
-    predictor, walk, tmp_path, dies_at, monkeypatch
+    predictor, lists, tmp_path, dies_at, monkeypatch
 ):
-    lists = []
-    for name, first in (("a", 1), ("b", 3)):
-        lists.append(tmp_path / f"{name}.txt")
-        lines = (f"walk/frame_{n}.png walk/frame_{n + 1}.png\n" for n in (first, first + 1))
-        lists[-1].write_text("".join(lines))
     out = tmp_path / "out"
     dies_at(1)
     with pytest.raises(Killed):
