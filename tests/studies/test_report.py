@@ -69,6 +69,21 @@ def stressed(folder):
             }
         ],
     }
+    about["differences"] = [
+        {
+            "source": "set",
+            "first": "small",
+            "second": "other",
+            "stress": "gamma",
+            "level": 0.2,
+            "difference": -0.25,
+            "difference_interval": [-0.5, -0.125],
+            "difference_sign_test_p": 0.03,
+            "added": None,
+            "added_interval": None,
+            "added_sign_test_p": None,
+        }
+    ]
     settings = {"protocol": {"name": "raft"}, "seed": 0, "rule": "zero", "margin": 32.0}
     study = Study(settings, {}, about, {"set": [str(i) for i in range(6)]})
     for stress, levels in (("gamma", (0.2, 1.0, 3.0)), ("noise-variance", (0.001, 0.1))):
@@ -212,6 +227,8 @@ def test_robustness_stands_under_the_papers_levels(made):
         "−0.1000 \\[−0.2000, 0.0500\\]",
     ]
     assert "set (6 pairs): increase of EPE further than 32 px outside a patch" in text
+    assert "| gamma 0.2 | −0.250 [−0.500, −0.125], p 0.03 | – |" in text
+    assert "set: small against other (1 of 1 differences leave out zero)" in html
     assert "under the patch" not in text  # no patch was measured
     assert html.count("data:image/jpeg;base64,") == 1
 

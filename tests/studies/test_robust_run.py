@@ -11,6 +11,7 @@ from torch import nn
 
 from lcv.data.record import Sample
 from lcv.errors import ArgumentError, FileError
+from lcv.evaluate.compare import sign_test
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.models.types import FlowOutput
 from lcv.studies.patch_file import Patch
@@ -21,6 +22,7 @@ from lcv.studies.robustness.plots import curves_figure, curves_of
 from lcv.studies.robustness.registry import choose
 from lcv.studies.robustness.results import LEAST_SCENES, NONE, interval, read_study
 from lcv.studies.robustness.run import FILE, Network, run_study
+from lcv.studies.robustness.versus import about_differences, difference_words, leave_out_zero
 from lcv.studies.robustness.write import markdown, write_outputs
 from testing import datasets as fake
 from testing.painted import texture
@@ -202,6 +204,58 @@ def test_a_patch_is_white_box_for_the_network_of_its_card(tmp_path):
     ]
 
 
+def test_networks_are_held_against_each_other_pair_by_pair(tmp_path):
+    """Flow is gain·mean brightness, so errors are |gain·mean − 1|, by hand from the frames seen."""
+    networks = [Network("one", Bright(0.01)), Network("two", Bright(0.02))]
+    study = study_of(
+        tmp_path,
+        networks=networks,
+        names=("gamma", "patch", "random"),
+        levels={"gamma": [0.5, 1], "patch": [30]},
+    )
+    # Levels in the order measured: as they are, γ 0.5; γ 1 is the first again and is not run.
+    means = [frames.mean((1, 2, 3)).double() for frames, _ in networks[0].model.seen[:12]]
+    plain, dark = torch.cat(means[:6]), torch.cat(means[6:])
+    apart = {
+        name: (0.01 * m - 1).abs() - (0.02 * m - 1).abs()
+        for name, m in (("none", plain), ("gamma", dark))
+    }
+    rows = {(r["stress"], r["level"]): r for r in study.about["differences"]}
+    assert list(rows) == [("none", 0.0), ("gamma", 0.5), ("patch:p", 30.0)]
+    row = rows["gamma", 0.5]
+    assert (row["source"], row["first"], row["second"]) == ("painted", "one", "two")
+    assert row["difference"] == pytest.approx(float(apart["gamma"].mean()), abs=1e-5)
+    added = apart["gamma"] - apart["none"]
+    assert row["added"] == pytest.approx(float(added.mean()), abs=1e-5)
+    low, high = row["added_interval"]
+    assert float(added.min()) - 1e-5 <= low < row["added"] < high <= float(added.max()) + 1e-5
+    above = int((apart["gamma"] > 0).sum())
+    assert row["difference_sign_test_p"] == sign_test([1] * above + [-1] * (6 - above))
+    assert rows["none", 0.0]["added"] is None
+    assert read_study(tmp_path / FILE).about["differences"] == json.loads(
+        json.dumps(study.about["differences"])
+    )
+
+
+def test_a_network_that_was_not_measured_at_a_level_has_no_row_there(tmp_path):
+    one, two = Network("one", Bright(0.01)), Network("two", Bright(0.02))
+    study_of(tmp_path, networks=[one], levels={"gamma": [0.5]}, count=3)
+    study = study_of(tmp_path, networks=[one, two], levels={"gamma": [0.7]}, count=3)
+    rows = study.about["differences"]
+    assert [(r["stress"], r["level"]) for r in rows] == [("none", 0.0), ("gamma", 0.7)]
+    assert all(r["difference_interval"] is None for r in rows)  # three scenes are too few
+    assert leave_out_zero(rows, "difference") == (0, 0)
+    assert "leave out zero" not in about_differences(rows)
+    assert difference_words({}, "added") == "–"
+
+
+def test_intervals_without_zero_are_counted_beside_what_chance_gives():
+    spans = [(-1.0, 1.0), (0.5, 1.0), (-2.0, -1.0), (0.0, 1.0), None]
+    rows = [{"difference_interval": span, "added_interval": None} for span in spans]
+    assert leave_out_zero(rows, "difference") == (2, 4)
+    assert "2 of 4 intervals leave out zero" in about_differences(rows)
+
+
 def test_a_stopped_run_goes_on_and_measures_nothing_twice(tmp_path):
     class Stops(Bright):
         def forward(self, image1, image2, **options):
@@ -337,6 +391,8 @@ def test_everything_is_written_and_json_is_strict(tmp_path):
     assert gamma["levels"] == [0.5, 1.0]
     text = markdown(study)
     assert "two: EPE per image" in text
+    assert "## painted: networks against each other" in text
+    assert "| stress | level | bright − two: EPE | bright − two: added by the stress |" in text
     assert "| painted | bright | p | black | 30 | 6 |" in text
 
 

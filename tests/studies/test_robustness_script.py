@@ -67,7 +67,7 @@ def measured(asked):
 
 def test_it_learns_and_measures_what_the_documentation_says(script, tmp_path):
     printed, asked = script(MORE="ddflow=d.safetensors")
-    assert "Harm of test\n## Harm of test-benchmark" in printed
+    assert "Harm of test\n## Harm of benchmark" in printed
     learned = [robust_learn._parser().parse_args(w[2:]) for w in asked if w[1] == "learn"]
     assert {Path(each.output).stem for each in learned} == {"published", "lcv", "vanilla", "ddflow"}
     assert {(e.steps, e.recipe, e.start) for e in learned} == {(1500, "moderate", "checks")}
@@ -82,15 +82,15 @@ def test_it_learns_and_measures_what_the_documentation_says(script, tmp_path):
     ]
 
     found = measured([words for words in asked if words[0] == "robust"])
-    assert set(found) == {"test", "test-benchmark", "benchmark", "real"}
+    assert set(found) == {"test", "benchmark", "real"}
     patches = {name: [Path(p).stem for p in each.patch] for name, each in found.items()}
     assert patches.pop("test") == ["published", "lcv", "vanilla", "ddflow"]
     assert set(map(tuple, patches.values())) == {("lcv",)}
     three = [("raft-small", "w.pth"), ("raft-small", None), ("raft-small-vanilla", None)]
-    assert found["benchmark"].models == found["test-benchmark"].models == three
+    assert found["benchmark"].models == found["real"].models == three
     assert found["test"].models == [*three, ("ddflow", "d.safetensors")]
     assert found["test"].data == [f"moderate={tmp_path / 'out' / 'moderate' / 'pairs.txt'}"]
-    assert found["test-benchmark"].data == ["benchmark"]
+    assert (found["benchmark"].data, found["benchmark"].limit) == (["benchmark"], 200)
     assert found["real"].data == ["real=real.txt"]
     assert found["test"].stress == ["patch", "random", "matched"]
 

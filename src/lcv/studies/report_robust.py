@@ -25,7 +25,8 @@ from lcv.studies.report_blocks import (
 from lcv.studies.report_sources import Robustness
 from lcv.studies.robustness.pasted import RULES
 from lcv.studies.robustness.plots import CONTROLS, curves_of
-from lcv.studies.robustness.results import Key
+from lcv.studies.robustness.results import NONE, Key
+from lcv.studies.robustness.versus import about_differences, difference_words, leave_out_zero
 
 PARTS = {
     "gamma": ("Illumination, γ", ("gamma",)),
@@ -144,6 +145,7 @@ def in_full(source: Robustness) -> list[Block]:
             charts.append(ChartBlock(chart, title))
         if charts:
             blocks.append(Beside(tuple(charts)))
+    blocks += _versus(source)
     blocks += _harm(source)
     blocks += [_picture(path) for path in source.pictures]
     return blocks
@@ -159,6 +161,39 @@ def _line(curve: dict[str, list]) -> Line:
         [span[0] for span in spans] if whole else (),
         [span[1] for span in spans] if whole else (),
     )
+
+
+def _versus(source: Robustness) -> list[Block]:
+    """Every two networks against each other, a folded table each."""
+    found = source.study.about.get("differences", [])
+    blocks: list[Block] = []
+    for where, first, second in dict.fromkeys(
+        (r["source"], r["first"], r["second"]) for r in found
+    ):
+        here = [
+            r for r in found if (r["source"], r["first"], r["second"]) == (where, first, second)
+        ]
+        rows = [
+            Row(
+                (
+                    "frames as they are"
+                    if r["stress"] == NONE
+                    else f"{r['stress']} {r['level']:g}",
+                    difference_words(r, "difference"),
+                    difference_words(r, "added"),
+                )
+            )
+            for r in here
+        ]
+        caption = f"{where}: {first} less {second}, EPE px [95\u00a0%], p of a sign test"
+        head = ("stress", "difference", "added by the stress")
+        table = TableBlock(caption, head, tuple(rows))
+        without, spans = leave_out_zero(here, "difference")
+        summary = f"{where}: {first} against {second}"
+        if spans:
+            summary += f" ({without} of {spans} differences leave out zero)"
+        blocks.append(Folded(summary, (table, Points((about_differences(here),)))))
+    return blocks
 
 
 def _harm(source: Robustness) -> list[Block]:

@@ -22,6 +22,7 @@ from lcv.studies.robustness.harm import harms
 from lcv.studies.robustness.pairs import Source
 from lcv.studies.robustness.registry import MARGIN, Pairs, Stress
 from lcv.studies.robustness.results import NONE, Columns, Study, continued
+from lcv.studies.robustness.versus import differences
 
 FILE = "robustness.json"
 SAVED_EVERY = 10.0
@@ -127,6 +128,7 @@ def run_study(
                     study.add((source.label, label, name, level), columns)
             changed()
     study.about["harm"] = harms(study)
+    study.about["differences"] = differences(study)
     study.save(path)
     if progress is not None:
         progress("done", len(work), len(work))

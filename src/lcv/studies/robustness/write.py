@@ -19,6 +19,7 @@ from lcv.studies.robustness.plots import curves_figure, curves_of
 from lcv.studies.robustness.registry import Stress
 from lcv.studies.robustness.results import INTERVALS, NONE, Study
 from lcv.studies.robustness.run import FILE, Network
+from lcv.studies.robustness.versus import about_differences, difference_words
 
 
 def write_outputs(
@@ -69,7 +70,7 @@ def write_outputs(
 
 
 def markdown(study: Study) -> str:
-    """All cells as tables, a source and a stress each, and the harm of patches; every column named."""
+    """All cells as tables, a source and a stress each, then networks against each other, then patches."""
     rule = study.settings["rule"]
     lines = ["# Robustness", ""]
     lines += [f"Protocol `{study.settings['protocol']['name']}`, seed {study.settings['seed']}. "]
@@ -94,27 +95,57 @@ def markdown(study: Study) -> str:
                     row += [_number(study, key, m) for m in INTERVALS] if key in keys else ["", ""]
                 name = "–" if stress == NONE else f"{level:g}"
                 lines.append(f"| {name} | {' | '.join(row)} |")
-    rows = study.about.get("harm", [])
-    if rows:
-        margin = study.settings["margin"]
-        lines += ["", f"## Harm further than {margin:g} px outside a patch", ""]
-        lines += [
-            "Increase of EPE there, px. Differences are pair by pair, with 95 % intervals and the p of "
-            "a sign test: to random pixels, and to random patches of the learned one's statistics.",
-            "",
-            "| source | network | patch | box | diameter | pairs | learned | random | matched "
-            "| learned − random | learned − matched |",
-            "|---|---|---|---|---|---|---|---|---|---|---|",
+    return "\n".join([*lines, *_differences(study), *_harm(study)]) + "\n"
+
+
+def _differences(study: Study) -> list[str]:
+    """A table a source: rows of stress and level, two columns for every two networks."""
+    lines = []
+    found = study.about.get("differences", [])
+    for source in dict.fromkeys(r["source"] for r in found):
+        here = [r for r in found if r["source"] == source]
+        couples = list(dict.fromkeys((r["first"], r["second"]) for r in here))
+        lines += ["", f"## {source}: networks against each other", "", about_differences(here), ""]
+        heads = [
+            f"{a} − {b}: {what}" for a, b in couples for what in ("EPE", "added by the stress")
         ]
-        for r in rows:
-            matched = r.get("matched_harm")
-            lines.append(
-                f"| {r['source']} | {r['network']} | {r['patch']} | {r['box']} | {r['size']:g} | "
-                f"{r['pairs']} | {r['harm']:.4f} | {r['random_harm']:.4f} | "
-                f"{'–' if matched is None else f'{matched:.4f}'} | "
-                f"{_beyond(r, 'random')} | {_beyond(r, 'matched')} |"
-            )
-    return "\n".join(lines) + "\n"
+        lines += [f"| stress | level | {' | '.join(heads)} |", "|---" * (2 + len(heads)) + "|"]
+        rows = {(r["stress"], r["level"], r["first"], r["second"]): r for r in here}
+        for stress, level in dict.fromkeys((r["stress"], r["level"]) for r in here):
+            cells = []
+            for couple in couples:
+                row = rows.get((stress, level, *couple), {})
+                cells += [difference_words(row, name) for name in ("difference", "added")]
+            name = "–" if stress == NONE else f"{level:g}"
+            lines.append(f"| {stress} | {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def _harm(study: Study) -> list[str]:
+    """One table: what patches do far from themselves."""
+    rows = study.about.get("harm", [])
+    if not rows:
+        return []
+    lines = [
+        "",
+        f"## Harm further than {study.settings['margin']:g} px outside a patch",
+        "",
+        "Increase of EPE there, px. Differences are pair by pair, with 95 % intervals and the p of "
+        "a sign test: to random pixels, and to random patches of the learned one's statistics.",
+        "",
+        "| source | network | patch | box | diameter | pairs | learned | random | matched "
+        "| learned − random | learned − matched |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        matched = r.get("matched_harm")
+        lines.append(
+            f"| {r['source']} | {r['network']} | {r['patch']} | {r['box']} | {r['size']:g} | "
+            f"{r['pairs']} | {r['harm']:.4f} | {r['random_harm']:.4f} | "
+            f"{'–' if matched is None else f'{matched:.4f}'} | "
+            f"{_beyond(r, 'random')} | {_beyond(r, 'matched')} |"
+        )
+    return lines
 
 
 def _beyond(row: dict[str, Any], control: str) -> str:

@@ -1,0 +1,111 @@
+"""Is one network more robust than another? Every two of them, pair by pair, under every stress.
+
+Two questions are asked at each level. Which has the smaller error there? That one may have been the
+better already on frames as they are, so: to which does the stress add more?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from lcv.evaluate.compare import sign_test
+from lcv.studies.robustness.plots import CONTROLS
+from lcv.studies.robustness.results import NONE, Study, interval
+
+
+def differences(study: Study) -> list[dict[str, Any]]:
+    """One row for every source, two networks, stress and level that both have been measured at.
+
+    With e the mean error of a pair under the stress and e₀ that of its frames as they are, `first`
+    (1) named before `second` (2):
+        difference   mean over pairs of e₁ − e₂; below zero the first is the better
+        added        mean over pairs of (e₁ − e₁₀) − (e₂ − e₂₀); below zero it suffers less
+    both in px, with 95 % bootstrap intervals over scenes (None for too few) and the p of a sign test.
+    `added` is None on frames as they are. Left out are controls of patches, of which nothing is asked,
+    and levels at which a stress does nothing, which would count frames as they are twice.
+    """
+    rows = []
+    for source, groups in study.groups.items():
+        cells = [key for key in study.cells if key[0] == source]
+        networks = dict.fromkeys(key[1] for key in cells)
+        levels = [key for key in dict.fromkeys(key[2:] for key in cells) if _asked(study, *key)]
+        for first, second in combinations(networks, 2):
+            for stress, level in levels:
+                if any((source, n, stress, level) not in study.cells for n in (first, second)):
+                    continue
+                apart = _less(
+                    study.means((source, first, stress, level), "error"),
+                    study.means((source, second, stress, level), "error"),
+                )
+                before = _less(
+                    study.means((source, first, NONE, 0.0), "error"),
+                    study.means((source, second, NONE, 0.0), "error"),
+                )
+                added = None if stress == NONE else _less(apart, before)
+                rows.append(
+                    {
+                        "source": source,
+                        "first": first,
+                        "second": second,
+                        "stress": stress,
+                        "level": level,
+                        **_said("difference", apart, groups),
+                        **_said("added", added, groups),
+                    }
+                )
+    return rows
+
+
+def about_differences(rows: Sequence[dict[str, Any]]) -> str:
+    """What the numbers of these rows are, and how many of their intervals leave out zero."""
+    said = (
+        "EPE of the first network less that of the second, px, pair by pair, with 95 % intervals "
+        "over scenes and the p of a sign test; below zero the first is the better. Added by the "
+        "stress: the same less the difference on frames as they are; below zero it suffers less."
+    )
+    counted = [leave_out_zero(rows, name) for name in ("difference", "added")]
+    without, spans = (sum(numbers) for numbers in zip(*counted, strict=True))
+    if spans:
+        said += (
+            f" {without} of {spans} intervals leave out zero; were there no difference anywhere, "
+            f"about one in twenty would."
+        )
+    return said
+
+
+def leave_out_zero(rows: Sequence[dict[str, Any]], name: str) -> tuple[int, int]:
+    """How many intervals of `difference` or `added` leave out zero, and how many there are."""
+    spans = [row[f"{name}_interval"] for row in rows if row[f"{name}_interval"]]
+    return sum(low > 0 or high < 0 for low, high in spans), len(spans)
+
+
+def difference_words(row: dict[str, Any], name: str) -> str:
+    """Mean, interval and p of `difference` or `added`; a dash where it was not measured."""
+    if row.get(name) is None:
+        return "–"
+    span = row[f"{name}_interval"]
+    between = f"[{span[0]:.3f}, {span[1]:.3f}]" if span else "[too few scenes]"
+    words = f"{row[name]:+.3f} {between}, p {row[f'{name}_sign_test_p']:.2g}"
+    return words.replace("-", "−")
+
+
+def _asked(study: Study, stress: str, level: float) -> bool:
+    about = study.about["stresses"].get(stress, {})
+    return stress.partition(":")[0] not in CONTROLS and about.get("neutral") != level
+
+
+def _said(name: str, values: list[float | None] | None, groups: Sequence[str]) -> dict[str, Any]:
+    known = [value for value in values or () if value is not None]
+    if values is None or not known:
+        return dict.fromkeys((name, f"{name}_interval", f"{name}_sign_test_p"))
+    return {
+        name: sum(known) / len(known),
+        f"{name}_interval": interval(values, groups),
+        f"{name}_sign_test_p": sign_test(known),
+    }
+
+
+def _less(a: Sequence[float | None], b: Sequence[float | None]) -> list[float | None]:
+    return [None if x is None or y is None else x - y for x, y in zip(a, b, strict=True)]
