@@ -5,19 +5,18 @@
 #
 # WEIGHTS: the published raft-small.pth; our own two come with the package
 # PAIRS:   real pairs, as benchmarks/portable_pairs.py writes them: its pairs.txt, or any dataset
-# OUT:     a folder; patches/, moderate/, test/, test-benchmark/, benchmark/ and real/ are made in it
+# OUT:     a folder; patches/, moderate/, test/, benchmark/ and real/ are made in it
 #
 # Variables: LCV (how `lcv` is called), DEVICE, STEPS, START and RECIPE of learning, PAIRS_OF_CURVES,
 # PAIRS_OF_TEST; MORE, further networks as in "ddflow=a.safetensors vcn-small=b.safetensors", which are
 # attacked and tested too; PATCHES_ONLY or MEASURES_ONLY, not empty, for one half of the work. Names
 # of weights are without spaces.
-# The test is in OUT/test: diameter 100, 200 `moderate` pairs of their own, all networks and patches;
-# in OUT/test-benchmark the same of the benchmark, with the patch against `raft-small`. The curves
-# have this patch and three networks.
+# The test is in OUT/test: diameter 100, 200 `moderate` pairs of their own, all networks and patches.
+# The curves, in OUT/benchmark and OUT/real, have the patch against `raft-small` and three networks.
 set -euo pipefail
 
 if [ $# -ne 3 ]; then
-    sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 weights=$1 pairs=$2 out=$3
@@ -100,22 +99,18 @@ measure() {
     mkdir -p "$out/$name"
     "${lcv[@]}" robust "$@" --device "$device" -o "$out/$name" >"$out/$name/log.txt" 2>&1
 }
-at_100=(--stress patch random matched --levels patch=100 --batch 20)
 against_lcv=("${three[@]}" --patch "$out/patches/lcv.png")
-curves=(--stress gamma noise-variance noise-deviation patch random matched)
-curves+=(--levels matched=100)
+curves=(--stress gamma noise-variance noise-deviation patch random matched --levels matched=100)
 measuring=()
-measure test "${networks[@]}" --patch "${patches[@]}" --data "moderate=$test_pairs" "${at_100[@]}" &
+measure test "${networks[@]}" --patch "${patches[@]}" --data "moderate=$test_pairs" --batch 20 \
+    --stress patch random matched --levels patch=100 &
 measuring+=($!)
-measure test-benchmark "${against_lcv[@]}" --data benchmark --limit "$count" --pictures 0 \
-    "${at_100[@]}" &
-measuring+=($!)
-measure benchmark "${against_lcv[@]}" --data benchmark --limit "${PAIRS_OF_CURVES:-60}" --batch 20 \
+measure benchmark "${against_lcv[@]}" --data benchmark --limit "${PAIRS_OF_CURVES:-200}" --batch 20 \
     "${curves[@]}" &
 measuring+=($!)
 measure real "${against_lcv[@]}" --data "real=$pairs" --batch 4 "${curves[@]}" &
 measuring+=($!)
 all_of "${measuring[@]}" ||
-    { tail -n 3 "$out"/{test,test-benchmark,benchmark,real}/log.txt >&2; exit 1; }
+    { tail -n 3 "$out"/{test,benchmark,real}/log.txt >&2; exit 1; }
 echo "with measurements: $SECONDS s"
-for name in test test-benchmark; do sed -n '/^## Harm/,$p' "$out/$name/robustness.md"; done
+for name in test benchmark; do sed -n '/^## Harm/,$p' "$out/$name/robustness.md"; done
