@@ -227,7 +227,7 @@ def test_robustness_stands_under_the_papers_levels(made):
         "−0.1000 \\[−0.2000, 0.0500\\]",
     ]
     assert "set (6 pairs): increase of EPE further than 32 px outside a patch" in text
-    assert "| gamma 0.2 | −0.250 [−0.500, −0.125], p 0.03 | – |" in text
+    assert "| gamma 0.2 | −0.250 \\[−0.500, −0.125\\], p 0.03 | – |" in text
     assert "set: small against other (1 of 1 differences leave out zero)" in html
     assert "under the patch" not in text  # no patch was measured
     assert html.count("data:image/jpeg;base64,") == 1
