@@ -97,8 +97,25 @@ def test_words_change_the_base_or_the_recipe():
     assert (base.model.name, base.loss.name, base.steps) == ("vcn", "multiscale", 9)
     assert (base.data.root, base.data.source) == ("d", "files")
     assert base_of("--model", "ddflow", "--weights", "random").loss.name == "unsupervised"
+    assert base.optim.w_lr_factor == 1
+    assert base_of("--weights", "random", "--w-rate", "30").optim.w_lr_factor == 30
     with pytest.raises(ArgumentError, match="unknown model 'mine'; there are"):
         base_of("--model", "mine", "--weights", "random")
+
+
+def test_a_recipe_for_a_gpu_can_be_ablated_without_a_graph(tmp_path):
+    """A recipe's graph is kept unless something is said, so that no CPU is shut out."""
+    recipe = tmp_path / "captured.py"
+    recipe.write_text(
+        "from lcv.train.config import TrainConfig\n"
+        "def recipe():\n"
+        "    return TrainConfig(graph=True)\n"
+    )
+    words = ("--recipe", str(recipe), "--weights", "random")
+    assert base_of(*words).graph
+    assert not base_of(*words, "--no-graph").graph
+    assert not base_of("--weights", "random").graph
+    assert base_of("--weights", "random", "--graph").graph
 
 
 @pytest.mark.parametrize(

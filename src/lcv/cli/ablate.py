@@ -103,8 +103,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add("--iters", type=whole, help="iterations of a recurrent network in training (8)")
     add("--lr", type=positive, help="peak learning rate (1e-4)")
+    add("--w-rate", type=positive, metavar="TIMES", help="W's rate, in such rates (1)")
     add("--precision", choices=["bf16", "float32", "float64"], help="of training (bf16)")
-    add("--graph", action="store_true", help="capture the step in a CUDA graph")
+    add(
+        "--graph",
+        action=argparse.BooleanOptionalAction,
+        help="capture the step in a CUDA graph (as the recipe says, else not)",
+    )
     add("--validate-every", type=whole, help="steps between validations (a sixth of them)")
     add("--test", action="append", default=[], metavar="[NAME=]FOLDER", help="report this dataset")
     add("--pairs", type=whole, default=200, help="procedural pairs to report on (200)")
@@ -149,10 +154,9 @@ def base_from(options: argparse.Namespace) -> TrainConfig:
     base = replace(
         base,
         data=replace(base.data, **_said(data)),
-        optim=replace(base.optim, **_said({"lr": options.lr})),
+        optim=replace(base.optim, **_said({"lr": options.lr, "w_lr_factor": options.w_rate})),
         loss=replace(base.loss, **_said({"iters": options.iters})),
-        graph=base.graph or options.graph,
-        **_said(whole),
+        **_said({**whole, "graph": options.graph}),
     )
     return paced(base, options.validate_every)
 
