@@ -11,7 +11,7 @@ from scipy import stats
 
 from lcv.errors import FileError
 from lcv.evaluate.compare import bootstrap_interval
-from lcv.studies.ablation_show import between, cells_of, markdown, signed
+from lcv.studies.ablation_show import between, cells_of, heading, markdown, signed
 from lcv.studies.ablation_summary import T975, student_interval, summarise
 from testing.ablating import invented
 
@@ -115,3 +115,10 @@ def test_vcn_has_no_null_control_in_its_own_form(tmp_path):
     values = {"continued": [1.0], "rotation": [1.0]}
     table = summarise(invented(tmp_path / "out", values, model="vcn"))[0]
     assert [row.null_control for row in table.rows] == [False, False]
+
+
+def test_the_heading_says_when_w_has_a_rate_of_its_own(tmp_path):
+    study = invented(tmp_path / "study", {"continued": [2.0], "lcv": [1.9]})
+    assert "peak rate 0.0001; procedural" in heading(study)
+    base = replace(study.base, optim=replace(study.base.optim, w_lr_factor=30))
+    assert "peak rate 0.0001, of W 30 times that; procedural" in heading(replace(study, base=base))

@@ -88,11 +88,13 @@ def heading(study: Study) -> str:
         else f"{' + '.join(part.dataset for part in data.parts)}, whole scenes held out"
     )
     height, width = data.size
+    faster = base.optim.w_lr_factor
+    of_w = "" if faster == 1 else f", of W {faster:g} times that"
     cells = list(study.cells())
     missing = [str(cell) for cell in cells if study.result(cell) is None]
     return (
         f"{study.model}, {base.steps} steps of {base.batch} at {height}×{width}, "
-        f"{base.precision}, peak rate {base.optim.lr:g}; {source}; seeds "
+        f"{base.precision}, peak rate {base.optim.lr:g}{of_w}; {source}; seeds "
         f"{', '.join(map(str, study.seeds))}. {len(cells) - len(missing)} of {len(cells)} cells are done"
         + (f"; missing: {'; '.join(missing)}." if missing else ".")
     )
