@@ -243,7 +243,11 @@ def test_an_encrypted_archive_is_a_sentence(tmp_path):
         read_checkpoint(path)
 
 
-def test_a_folder_is_called_one(tmp_path):
+def test_what_is_no_file_is_called_what_it_is(tmp_path):
+    with pytest.raises(FileError, match="null: this is a device or a pipe, wanted a checkpoint"):
+        read_checkpoint(tmp_path / "/dev/null")
+    with pytest.raises(FileError, match="gone: there is no such file, wanted a checkpoint file"):
+        read_checkpoint(tmp_path / "gone")
     with pytest.raises(FileError, match="this is a folder, wanted a checkpoint file"):
         read_checkpoint(tmp_path)
     with pytest.raises(FileError, match="cannot be read: File name too long"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -88,6 +89,19 @@ def test_a_folder_with_a_run_is_not_begun_anew_unasked(tiny):
     run(tiny(steps=1), device="cpu")
     with pytest.raises(ArgumentError, match="holds a run already; resume it"):
         run(tiny(steps=1), device="cpu")
+
+
+def test_a_checkpoint_of_another_run_begins_none_in_a_folder_that_holds_one(tiny, tmp_path):
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    for folder in (one, two):
+        run(tiny(steps=1, folder=folder), device="cpu")
+    before = {p: p.read_bytes() for p in Path(two).rglob("*") if p.is_file()}
+    other = f"{one}/checkpoints/last.pt"
+    with pytest.raises(ArgumentError, match=r"two: holds a run already, and .*last\.pt is a check"):
+        run(tiny(steps=2, folder=two), device="cpu", resume=other)
+    assert {p: p.read_bytes() for p in Path(two).rglob("*") if p.is_file()} == before
+    run(tiny(steps=2, folder=two), device="cpu", resume=f"{two}/checkpoints/last.pt")
+    run(tiny(steps=2, folder=str(tmp_path / "three")), device="cpu", resume=other)
 
 
 def test_w_waits_until_its_step_and_can_be_trained_alone(tiny, tmp_path):

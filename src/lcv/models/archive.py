@@ -108,7 +108,8 @@ def _first_bytes(path: Path) -> bytes:
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, wanted a checkpoint file")
         if not path.is_file():
-            raise FileError(f"{path}: there is no such file, wanted a checkpoint")
+            what = "this is a device or a pipe" if path.exists() else "there is no such file"
+            raise FileError(f"{path}: {what}, wanted a checkpoint file")
         with path.open("rb") as file:
             return file.read(16)
     except OSError as error:

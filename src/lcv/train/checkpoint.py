@@ -43,6 +43,10 @@ class Folder:
         for leftover in self.checkpoints.glob(".*.part"):
             leftover.unlink(missing_ok=True)
 
+    def has(self, checkpoint: str | os.PathLike[str]) -> bool:
+        """Whether this is the path of a checkpoint of this run, and not of another."""
+        return Path(checkpoint).parent.resolve() == self.checkpoints.resolve()
+
     def save(self, content: dict[str, Any], *names: str) -> None:
         """Write the content once as `last`, and again under the other names."""
         last, previous = self.path("last"), self.path("previous")

@@ -110,12 +110,14 @@ class Run:
 
     def _checkpoint_to_resume(self, resume: str | None) -> tuple[dict[str, Any] | None, list[str]]:
         """Its content, and what there is to note of settings that differ from its own."""
+        own = resume is not None and (resume == "auto" or self.folder.has(resume))
+        if not own and self.folder.newest() is not None:
+            other = "" if resume is None else f", and {resume} is a checkpoint of another"
+            raise ArgumentError(
+                f"{self.folder.run}: holds a run already{other}; resume it (--resume auto) or choose "
+                f"another --folder"
+            )
         if resume is None:
-            if self.folder.newest() is not None:
-                raise ArgumentError(
-                    f"{self.folder.run}: holds a run already; resume it (--resume auto) or choose "
-                    f"another folder"
-                )
             return None, []
         found = self.folder.newest() if resume == "auto" else (Path(resume), read(resume))
         if found is None:

@@ -14,6 +14,7 @@ from typing import Any
 from lcv.errors import ArgumentError
 from lcv.models.build import find
 from lcv.models.published import sha256_of
+from lcv.train.checkpoint import Folder
 from lcv.train.config import TrainConfig
 
 GROUPS = ("model", "data", "optim", "loss")
@@ -52,7 +53,7 @@ def check_resumed(content: dict[str, Any], config: TrainConfig, checkpoint: Path
     others: that is noted, and only what the checkpoint's tensors are of is refused.
     """
     before, now = _settings(content.get("config", {})), _settings(config.as_dict())
-    own = checkpoint.parent.resolve() == (Path(config.folder) / "checkpoints").resolve()
+    own = Folder(config.folder).has(checkpoint)
     step = content["step"]
     if config.steps < step:
         raise ArgumentError(
