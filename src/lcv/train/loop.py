@@ -112,7 +112,7 @@ class Run:
         """Its content, and what there is to note of settings that differ from its own."""
         own = resume is not None and (resume == "auto" or self.folder.has(resume))
         if not own and self.folder.newest() is not None:
-            other = "" if resume is None else f", and {resume} is a checkpoint of another"
+            other = "" if resume is None else f", and {resume} is none of its checkpoints"
             raise ArgumentError(
                 f"{self.folder.run}: holds a run already{other}; resume it (--resume auto) or choose "
                 f"another --folder"
