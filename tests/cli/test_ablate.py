@@ -150,6 +150,10 @@ def test_a_recipe_for_a_gpu_can_be_ablated_without_a_graph(tmp_path):
             ["-o", "OUT", "--model", "vcn", "--weights", "random", "--size", "64", "64"],
             "size is 64×64, and vcn takes images of at least 65×65",
         ),
+        (
+            ["-o", "OUT", "--weights", "random", "--graph", "--device", "cpu"],
+            "a step is captured on CUDA alone, and there is none; say --no-graph",
+        ),
         (["--show", "gone"], "gone: holds no ablation"),
     ],
 )

@@ -35,8 +35,11 @@ def run(arguments: list[str]) -> int:
     from lcv.studies.ablation import run as run_study
     from lcv.studies.ablation_study import prepare
     from lcv.studies.columns import choose
+    from lcv.train.distributed import join
 
     base = base_from(options)
+    if base.graph and join(options.device).device.type != "cuda":
+        raise ArgumentError("a step is captured on CUDA alone, and there is none; say --no-graph")
     study = prepare(
         options.output,
         base,
@@ -103,7 +106,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add("--iters", type=whole, help="iterations of a recurrent network in training (8)")
     add("--lr", type=positive, help="peak learning rate (1e-4)")
-    add("--w-rate", type=positive, metavar="TIMES", help="W's rate, in such rates (1)")
+    add("--w-rate", type=positive, metavar="TIMES", help="W's rate as a multiple of --lr (1)")
     add("--precision", choices=["bf16", "float32", "float64"], help="of training (bf16)")
     add(
         "--graph",
