@@ -78,9 +78,13 @@ def stressed(folder):
             "level": 0.2,
             "difference": -0.25,
             "difference_interval": [-0.5, -0.125],
+            "difference_below": 6,
+            "difference_above": 0,
             "difference_sign_test_p": 0.03,
             "added": None,
             "added_interval": None,
+            "added_below": None,
+            "added_above": None,
             "added_sign_test_p": None,
         }
     ]
@@ -227,8 +231,9 @@ def test_robustness_stands_under_the_papers_levels(made):
         "−0.1000 \\[−0.2000, 0.0500\\]",
     ]
     assert "set (6 pairs): increase of EPE further than 32 px outside a patch" in text
-    assert "| gamma 0.2 | −0.250 \\[−0.500, −0.125\\], p 0.03 | – |" in text
+    assert "| gamma 0.2 | −0.250 \\[−0.500, −0.125\\]; 6 : 0, p 0.03 | – |" in text
     assert "set: small against other (1 of 1 differences leave out zero)" in html
+    assert "in how many pairs it is below and above zero" in html
     assert "under the patch" not in text  # no patch was measured
     assert html.count("data:image/jpeg;base64,") == 1
 

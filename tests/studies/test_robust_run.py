@@ -20,9 +20,14 @@ from lcv.studies.robustness.pairs import Source, open_source
 from lcv.studies.robustness.pasted import with_patches
 from lcv.studies.robustness.plots import curves_figure, curves_of
 from lcv.studies.robustness.registry import choose
-from lcv.studies.robustness.results import LEAST_SCENES, NONE, interval, read_study
+from lcv.studies.robustness.results import LEAST_SCENES, NONE, Study, interval, read_study
 from lcv.studies.robustness.run import FILE, Network, run_study
-from lcv.studies.robustness.versus import about_differences, difference_words, leave_out_zero
+from lcv.studies.robustness.versus import (
+    about_differences,
+    difference_words,
+    differences,
+    leave_out_zero,
+)
 from lcv.studies.robustness.write import markdown, write_outputs
 from testing import datasets as fake
 from testing.painted import texture
@@ -231,6 +236,7 @@ def test_networks_are_held_against_each_other_pair_by_pair(tmp_path):
     assert float(added.min()) - 1e-5 <= low < row["added"] < high <= float(added.max()) + 1e-5
     above = int((apart["gamma"] > 0).sum())
     assert row["difference_sign_test_p"] == sign_test([1] * above + [-1] * (6 - above))
+    assert (row["difference_below"], row["difference_above"]) == (6 - above, above)
     assert rows["none", 0.0]["added"] is None
     assert read_study(tmp_path / FILE).about["differences"] == json.loads(
         json.dumps(study.about["differences"])
@@ -247,6 +253,24 @@ def test_a_network_that_was_not_measured_at_a_level_has_no_row_there(tmp_path):
     assert leave_out_zero(rows, "difference") == (0, 0)
     assert "leave out zero" not in about_differences(rows)
     assert difference_words({}, "added") == "–"
+
+
+def test_a_few_pairs_can_draw_the_mean_to_the_other_side_of_most_of_them():
+    """And pairs of one scene are drawn together: five scenes of two pairs, one of them extreme."""
+    errors = {"one": [1.1] * 8 + [1.0, 1.0], "two": [1.0] * 8 + [6.0, 6.0]}
+    scenes = [str(i // 2) for i in range(10)]
+    about = {"stresses": {}, "networks": {}}
+    study = Study({}, {}, about, {"set": scenes})
+    for name, values in errors.items():
+        study.add(("set", name, NONE, 0.0), {"error/all": values, "pixels/all": [1] * 10})
+    (row,) = differences(study)
+    assert row["difference"] == pytest.approx(-0.92)
+    assert (row["difference_below"], row["difference_above"]) == (2, 8)
+    apart = [a - b for a, b in zip(errors["one"], errors["two"], strict=True)]
+    assert row["difference_interval"] == interval(apart, scenes)
+    assert row["difference_interval"] != interval(apart, list(map(str, range(10))))
+    assert "−0.920" in difference_words(row, "difference")
+    assert "; 2 : 8, p 0.11" in difference_words(row, "difference")
 
 
 def test_intervals_without_zero_are_counted_beside_what_chance_gives():
@@ -393,6 +417,9 @@ def test_everything_is_written_and_json_is_strict(tmp_path):
     assert "two: EPE per image" in text
     assert "## painted: networks against each other" in text
     assert "| stress | level | bright − two: EPE | bright − two: added by the stress |" in text
+    (dark,) = (r for r in study.about["differences"] if r["stress"] == "gamma")
+    words = " | ".join(difference_words(dark, name) for name in ("difference", "added"))
+    assert f"| gamma | 0.5 | {words} |" in text
     assert "| painted | bright | p | black | 30 | 6 |" in text
 
 

@@ -185,7 +185,7 @@ def _versus(source: Robustness) -> list[Block]:
             )
             for r in here
         ]
-        caption = f"{where}: {first} less {second}, EPE px [95\u00a0%], p of a sign test"
+        caption = f"{where}: {first} less {second}, EPE px [95\u00a0%]; pairs below : above, p"
         head = ("stress", "difference", "added by the stress")
         table = TableBlock(caption, head, tuple(rows))
         without, spans = leave_out_zero(here, "difference")

@@ -22,7 +22,9 @@ def differences(study: Study) -> list[dict[str, Any]]:
     (1) named before `second` (2):
         difference   mean over pairs of e₁ − e₂; below zero the first is the better
         added        mean over pairs of (e₁ − e₁₀) − (e₂ − e₂₀); below zero it suffers less
-    both in px, with 95 % bootstrap intervals over scenes (None for too few) and the p of a sign test.
+    both in px, with 95 % bootstrap intervals over scenes (None for too few), in how many pairs it is
+    below and above zero, and the p of a sign test of these two counts. The test asks about most pairs
+    and the interval about the mean, which a few pairs can decide: they may point to different sides.
     `added` is None on frames as they are. Left out are controls of patches, of which nothing is asked,
     and levels at which a stress does nothing, which would count frames as they are twice.
     """
@@ -61,16 +63,19 @@ def differences(study: Study) -> list[dict[str, Any]]:
 def about_differences(rows: Sequence[dict[str, Any]]) -> str:
     """What the numbers of these rows are, and how many of their intervals leave out zero."""
     said = (
-        "EPE of the first network less that of the second, px, pair by pair, with 95 % intervals "
-        "over scenes and the p of a sign test; below zero the first is the better. Added by the "
-        "stress: the same less the difference on frames as they are; below zero it suffers less."
+        "EPE of the first network less that of the second, px: the mean over pairs with its 95 % "
+        "interval over scenes; below zero the first is the better. Added by the stress: the same "
+        "less the difference on frames as they are; below zero it suffers less. Then in how many "
+        "pairs it is below and above zero, and the p of a sign test of these counts, which is about "
+        "most pairs and not about the mean: a few pairs can draw the mean to the other side. Under a "
+        "patch, pixels count by the rule above."
     )
     counted = [leave_out_zero(rows, name) for name in ("difference", "added")]
     without, spans = (sum(numbers) for numbers in zip(*counted, strict=True))
     if spans:
         said += (
             f" {without} of {spans} intervals leave out zero; were there no difference anywhere, "
-            f"about one in twenty would."
+            f"about one in twenty would, and more where scenes are few."
         )
     return said
 
@@ -82,12 +87,13 @@ def leave_out_zero(rows: Sequence[dict[str, Any]], name: str) -> tuple[int, int]
 
 
 def difference_words(row: dict[str, Any], name: str) -> str:
-    """Mean, interval and p of `difference` or `added`; a dash where it was not measured."""
+    """Mean, interval, counts and p of `difference` or `added`; a dash where it was not measured."""
     if row.get(name) is None:
         return "–"
     span = row[f"{name}_interval"]
     between = f"[{span[0]:.3f}, {span[1]:.3f}]" if span else "[too few scenes]"
-    words = f"{row[name]:+.3f} {between}, p {row[f'{name}_sign_test_p']:.2g}"
+    counts = f"{row[f'{name}_below']} : {row[f'{name}_above']}"
+    words = f"{row[name]:+.3f} {between}; {counts}, p {row[f'{name}_sign_test_p']:.2g}"
     return words.replace("-", "−")
 
 
@@ -99,10 +105,13 @@ def _asked(study: Study, stress: str, level: float) -> bool:
 def _said(name: str, values: list[float | None] | None, groups: Sequence[str]) -> dict[str, Any]:
     known = [value for value in values or () if value is not None]
     if values is None or not known:
-        return dict.fromkeys((name, f"{name}_interval", f"{name}_sign_test_p"))
+        words = ("", "_interval", "_below", "_above", "_sign_test_p")
+        return dict.fromkeys(f"{name}{word}" for word in words)
     return {
         name: sum(known) / len(known),
         f"{name}_interval": interval(values, groups),
+        f"{name}_below": sum(value < 0 for value in known),
+        f"{name}_above": sum(value > 0 for value in known),
         f"{name}_sign_test_p": sign_test(known),
     }
 
