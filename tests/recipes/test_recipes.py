@@ -206,7 +206,7 @@ def test_a_recipe_of_ones_own(tmp_path):
     path.write_text("def recipe():\n    x = 1\n    return y\n")
     with pytest.raises(FileError, match="mine.py: fails in line 3: NameError: name 'y' is not"):
         load_recipe(path)
-    with pytest.raises(FileError, match="other.py: there is no such recipe"):
+    with pytest.raises(FileError, match="other.py: there is no such file"):
         load_recipe(tmp_path / "other.py")
 
 

@@ -10,19 +10,17 @@ To write one, copy the nearest, or call it and change what differs with `datacla
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import pkgutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from traceback import extract_tb
 from types import ModuleType
 
-from lcv.errors import ArgumentError, FileError, LcvError
+from lcv.errors import ArgumentError, FileError
 from lcv.recipes.stored import config_from
 from lcv.train.config import TrainConfig
+from lcv.usercode import import_file, user_errors
 from lcv.words import did_you_mean
 
 __all__ = ["config_from", "load_recipe", "recipe_names", "warm_start_of"]
@@ -43,8 +41,9 @@ def load_recipe(name_or_path: str | os.PathLike[str]) -> TrainConfig:
         return _call(importlib.import_module(f"lcv.recipes.{name}"), name)
     path = Path(name)
     if path.suffix == ".py":
-        with _own_mistakes(path):
-            return _call(_module_at(path), name)
+        module = import_file(path)
+        with user_errors(path):
+            return _call(module, name)
     if path.suffix == ".json":
         return config_from(_json_at(path), name)
     which = did_you_mean(name, recipe_names(), 3)
@@ -62,33 +61,6 @@ def warm_start_of(name: str) -> str | None:
     if name not in recipe_names():
         return None
     return getattr(importlib.import_module(f"lcv.recipes.{name}"), "WARM_START", None)
-
-
-def _module_at(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise FileError(f"{path}: there is no such recipe")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@contextmanager
-def _own_mistakes(path: Path) -> Iterator[None]:
-    """What goes wrong in a file of one's own, as a sentence with its line."""
-    try:
-        yield
-    except LcvError:
-        raise
-    except SyntaxError as error:
-        raise FileError(f"{path}: not Python: {error}") from error
-    except Exception as error:
-        frames = extract_tb(error.__traceback__)
-        lines = [each.lineno for each in frames if Path(each.filename) == path.absolute()]
-        where = f" in line {lines[-1]}" if lines else ""
-        raise FileError(f"{path}: fails{where}: {type(error).__name__}: {error}") from error
 
 
 def _json_at(path: Path) -> object:
