@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import lcv
-from lcv.models.raft.names import to_torchvision_names
+from lcv.models.raft.names import torchvision_name
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from testing.painted import painted_pair
@@ -37,7 +37,7 @@ def mean_difference(one: Tensor, other: Tensor) -> float:
 
 @torch.no_grad()
 def same_flow(name: str, ours: nn.Module, theirs: nn.Module, pair: list[Tensor]) -> bool:
-    theirs.load_state_dict(to_torchvision_names(ours.state_dict()))
+    theirs.load_state_dict({torchvision_name(k): v for k, v in ours.state_dict().items()})
     theirs.eval()
     flow = ours(*pair, iters=12).flow
     other = theirs(*map(scaled, pair), num_flow_updates=12)[-1]

@@ -14,11 +14,11 @@ PACKAGE = Path(lcv.__file__).parent
 # A room may import itself, the rooms of lower layers, and within a layer what `BESIDE` allows.
 LAYERS = [
     {"errors", "version", "words"},
-    {"files"},
+    {"files", "usercode"},
     {"inner_product", "cost_volume"},
     {"layers"},
     {"models", "losses", "data", "visual"},
-    {"provenance"},
+    {"provenance", "testing"},
     {"evaluate", "predict"},
     {"train"},
     {"recipes", "studies"},

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -41,7 +42,7 @@ print("heavy:", sorted({"torch", "numpy", "rich", "av", "matplotlib"} & set(sys.
 
 def test_a_study_from_end_to_end_and_again_and_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("lcv.train.validate.PAIRS", 2)
-    monkeypatch.setattr(RAFT, "default_iters_evaluation", 1)
+    monkeypatch.setattr(RAFT, "defaults", replace(RAFT.defaults, iters=1))
     real = datasets.middlebury(tmp_path / "real", ["Grove", "Urban"])
     words = ["ablate", "--weights", str(weights(tmp_path)), "-o", str(tmp_path / "out")]
     words += ["--columns", "lcv", "--seeds", "3", "--steps", "1", "--batch", "1"]

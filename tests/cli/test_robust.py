@@ -125,7 +125,7 @@ def test_what_cannot_be_learned_is_one_sentence(home, tmp_path, capsys, more, me
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--data x -o y", "missing: --model M (a network's name)"),
+        ("--data x -o y", "missing: --model M (a network's name, or file.py:factory)"),
         ("--weights w --model m --data x -o y", "give that first"),
         ("--model m --weights a --weights b --data x -o y", "has two --weights"),
         ("--model m --data x", "missing: -o/--output FOLDER"),

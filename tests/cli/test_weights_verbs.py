@@ -176,7 +176,7 @@ def test_ddflow_goes_to_tensorflow_s_variables_and_back(tmp_path, kind):
 def test_ddflow_s_variables_hold_no_other_w(tmp_path, capsys):
     lcv.save(lcv.build("ddflow", "gram"), tmp_path / "a.safetensors")
     assert cli.main(["convert", str(tmp_path / "a.safetensors"), str(tmp_path / "a.npz")]) == 2
-    assert "an elliptical W or none, not for `gram`" in capsys.readouterr().err
+    assert "a place for `elliptical` alone, not for W (`gram`)" in capsys.readouterr().err
 
 
 def test_half_precision_on_request(learned, tmp_path):

@@ -101,7 +101,7 @@ def test_a_warm_start_is_the_flow_before_carried_along():
     assert torch.equal(starts[1], forward_interpolate(outputs[0].low))
     Caller(model, warm_start=False)(*images, Setting(), False)
     assert "flow_init" not in model.calls[-1]
-    with pytest.raises(ArgumentError, match="starts from zero flow by its own rule; wanted RAFT"):
+    with pytest.raises(ArgumentError, match="takes no flow to start from; leave it out"):
         Caller(Constant(recurrent=False), warm_start=True)
 
 

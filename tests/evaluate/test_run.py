@@ -189,7 +189,7 @@ def test_weights_are_noted(tmp_path):
     pair = Given("a", {"flow": field((0, 0)), "valid": np.array([[True]])})
     result = evaluate(Constant(), [pair], RAFT, weights=file, label="mine")
     assert result.datasets["made"].weights["file"] == "w.pth"
-    assert result.datasets["made"].model == {"name": "Constant"}
+    assert result.datasets["made"].model == {"name": "Constant", "supervised": True}
     assert result.label == "mine"
 
 

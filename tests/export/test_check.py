@@ -12,10 +12,12 @@ import lcv
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, FileError
 from lcv.export.check import difference, read_pairs, refuse_large, seeded_pairs
-from lcv.export.networks import RAFT_NETWORK, VCN_NETWORK, RaftCore
+from lcv.export.prepare import Core
 from lcv.export.sizes import choose_sizes
+from lcv.models.raft import RAFT
+from lcv.models.vcn import VCN
 
-SIZES = choose_sizes("it", RAFT_NETWORK, (64, 72))
+SIZES = choose_sizes("it", RAFT.export_rule, (64, 72))
 
 
 @pytest.fixture
@@ -26,9 +28,9 @@ def model():
 @torch.no_grad()
 def test_the_core_and_the_rule_are_the_model(model):
     """Padding and cutting by the rule gives what the model gives on the image itself, exactly."""
-    core = RaftCore(model, 1)
-    pairs = seeded_pairs(RAFT_NETWORK, SIZES)
-    found = [difference(model, core, RAFT_NETWORK, pair, 1) for pair in pairs]
+    core = Core(model, 1)
+    pairs = seeded_pairs(RAFT.export_rule, SIZES)
+    found = [difference(model, core, RAFT.export_rule, pair, 1) for pair in pairs]
     assert [each.most for each in found] == [0, 0, 0]
     assert [each.image for each in found] == [(64, 72), (61, 67), (57, 70)]
     assert [each.given for each in found] == [(64, 72)] * 3
@@ -38,10 +40,10 @@ def test_the_core_and_the_rule_are_the_model(model):
 
 @torch.no_grad()
 def test_a_flow_that_is_off_is_measured(model):
-    core = RaftCore(model, 1)
+    core = Core(model, 1)
     off = torch.tensor([0.03, 0.04]).view(1, 2, 1, 1)
-    pair = seeded_pairs(RAFT_NETWORK, SIZES)[2]
-    found = difference(model, lambda a, b: core(a, b) + off, RAFT_NETWORK, pair, 1)
+    pair = seeded_pairs(RAFT.export_rule, SIZES)[2]
+    found = difference(model, lambda a, b: core(a, b) + off, RAFT.export_rule, pair, 1)
     # A shift by (0.03, 0.04) is one by 0.05, to the rounding of flows of a few pixels.
     assert found.mean == pytest.approx(0.05, rel=1e-3)
     assert found.at_999 == pytest.approx(0.05, rel=1e-3)
@@ -50,15 +52,15 @@ def test_a_flow_that_is_off_is_measured(model):
 
 
 def test_each_bound_counts_and_nan_is_not_small(model):
-    pair = seeded_pairs(RAFT_NETWORK, SIZES)[0]
-    found = difference(model, RaftCore(model, 1), RAFT_NETWORK, pair, 1)
+    pair = seeded_pairs(RAFT.export_rule, SIZES)[0]
+    found = difference(model, Core(model, 1), RAFT.export_rule, pair, 1)
     assert found.is_small
     for wrong in ({"mean": 1.1e-3}, {"at_999": 1.1e-2}, {"mean": math.nan}):
         assert not dataclasses.replace(found, **wrong).is_small
 
 
 def test_pairs_are_seeded_pictures_in_motion():
-    pairs, again = seeded_pairs(RAFT_NETWORK, SIZES), seeded_pairs(RAFT_NETWORK, SIZES)
+    pairs, again = seeded_pairs(RAFT.export_rule, SIZES), seeded_pairs(RAFT.export_rule, SIZES)
     for pair, same in zip(pairs, again, strict=True):
         assert torch.equal(pair.image1, same.image1)
         assert torch.equal(pair.image1, pair.image1.round())
@@ -74,17 +76,17 @@ def test_pairs_of_the_caller(tmp_path):
         files[name] = tmp_path / name
         image = (255 * torch.rand(h, w, 3)).byte().numpy()
         write_image(files[name], image)
-    (pair,) = read_pairs(RAFT_NETWORK, SIZES, [(files["a.png"], str(files["b.png"]))])
+    (pair,) = read_pairs(RAFT.export_rule, SIZES, [(files["a.png"], str(files["b.png"]))])
     assert pair.name == "a.png, b.png"
     assert torch.equal(
         pair.image2[0].movedim(0, 2), torch.from_numpy(lcv.read_image(files["b.png"])).float()
     )
     with pytest.raises(ArgumentError, match="c.png: this frame is 61×80 and .*a.png is 61×70"):
-        read_pairs(RAFT_NETWORK, SIZES, [(files["a.png"], files["c.png"])])
+        read_pairs(RAFT.export_rule, SIZES, [(files["a.png"], files["c.png"])])
     with pytest.raises(ArgumentError, match="c.png: .* comes to 64×80 .* the file takes 64×72"):
-        read_pairs(RAFT_NETWORK, SIZES, [(files["c.png"], files["c.png"])])
-    large = choose_sizes("it", VCN_NETWORK, (128, 128))
+        read_pairs(RAFT.export_rule, SIZES, [(files["c.png"], files["c.png"])])
+    large = choose_sizes("it", VCN.export_rule, (128, 128))
     with pytest.raises(ArgumentError, match="a.png: .* comes to 64×128 .* the file takes 128×128"):
-        read_pairs(VCN_NETWORK, large, [(files["a.png"], files["b.png"])])
+        read_pairs(VCN.export_rule, large, [(files["a.png"], files["b.png"])])
     with pytest.raises(FileError, match="none.png"):
-        read_pairs(RAFT_NETWORK, SIZES, [(tmp_path / "none.png", files["a.png"])])
+        read_pairs(RAFT.export_rule, SIZES, [(tmp_path / "none.png", files["a.png"])])

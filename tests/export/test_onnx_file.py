@@ -17,8 +17,8 @@ from export.real_pairs import CROPS, frames, pair
 from lcv.errors import BackendError, FileError
 from lcv.export import export_model, onnx_file, read_metadata
 from lcv.export.check import difference
-from lcv.export.networks import RAFT_NETWORK
 from lcv.models.embedded import embedded_card, embedded_file
+from lcv.models.raft import RAFT
 from lcv.version import __version__
 
 ITERS = 4
@@ -39,7 +39,7 @@ def test_real_pairs_at_three_sizes(open_file):
     run = onnx_file.Runner(path.read_bytes())
     for name in CROPS:
         for mode in ("sintel", "kitti"):
-            found = difference(model, run, RAFT_NETWORK, pair(name, mode), ITERS)
+            found = difference(model, run, RAFT.export_rule, pair(name, mode), ITERS)
             assert found.is_small, f"{name}: {found.words()}"
             assert found.length > 0.1
 

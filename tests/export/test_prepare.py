@@ -7,7 +7,7 @@ import torch
 
 import lcv
 from lcv.cost_volume import OnDemand
-from lcv.export.lookup import LOOKUPS, GatheredPairs
+from lcv.cost_volume.allpairs.portable import LOOKUPS, GatheredPairs
 from lcv.export.prepare import fixed, prepare
 from lcv.inner_product import INNER_PRODUCTS, make_inner_product
 from testing.painted import painted_pair

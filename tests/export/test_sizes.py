@@ -6,14 +6,16 @@ import pytest
 import torch
 
 from lcv.errors import ArgumentError
-from lcv.export.networks import DDFLOW_NETWORK, RAFT_NETWORK, VCN_NETWORK
 from lcv.export.sizes import cases, choose_sizes, traced_size
+from lcv.models.ddflow import DDFlow
+from lcv.models.raft import RAFT
+from lcv.models.vcn import VCN
 
 FILES = [
-    (RAFT_NETWORK, None),
-    (RAFT_NETWORK, (64, 72)),
-    (VCN_NETWORK, (128, 192)),
-    (DDFLOW_NETWORK, (47, 63)),
+    (RAFT.export_rule, None),
+    (RAFT.export_rule, (64, 72)),
+    (VCN.export_rule, (128, 192)),
+    (DDFlow.export_rule, (47, 63)),
 ]
 IDS = ["raft, open", "raft", "vcn", "ddflow"]
 
@@ -35,11 +37,11 @@ def test_three_images_that_the_rule_brings_to_a_size_of_the_file(network, size):
 
 
 def test_no_case_of_an_open_file_is_the_traced_size():
-    sizes = choose_sizes("it", RAFT_NETWORK, None)
+    sizes = choose_sizes("it", RAFT.export_rule, None)
     traced = traced_size(sizes)
     given = [
-        RAFT_NETWORK.fit(*torch.zeros(2, 1, 3, h, w), mode).image1.shape[2:]
-        for h, w, mode in cases(RAFT_NETWORK, sizes)
+        RAFT.export_rule.fit(*torch.zeros(2, 1, 3, h, w), mode).image1.shape[2:]
+        for h, w, mode in cases(RAFT.export_rule, sizes)
     ]
     assert traced not in [tuple(each) for each in given]
     assert len(set(traced)) == 2
@@ -49,13 +51,13 @@ def test_no_case_of_an_open_file_is_the_traced_size():
     ("network", "size", "words"),
     [
         (
-            RAFT_NETWORK,
+            RAFT.export_rule,
             (130, 160),
             "130×160, wanted for it sides of at least 64 that are multiples",
         ),
-        (RAFT_NETWORK, (56, 160), "the next is 64×160"),
-        (VCN_NETWORK, (128, 200), "multiples of 64; the next is 128×256"),
-        (DDFLOW_NETWORK, (4, 64), "sides of at least 5; the next is 5×64"),
+        (RAFT.export_rule, (56, 160), "the next is 64×160"),
+        (VCN.export_rule, (128, 200), "multiples of 64; the next is 128×256"),
+        (DDFlow.export_rule, (4, 64), "sides of at least 5; the next is 5×64"),
     ],
 )
 def test_a_size_that_is_none_is_refused_with_the_next(network, size, words):
@@ -67,15 +69,15 @@ def test_a_network_of_one_size_says_why():
     with pytest.raises(
         ArgumentError, match="vcn cannot be written with open sizes: it pools .*--size"
     ):
-        choose_sizes("vcn", VCN_NETWORK, None)
+        choose_sizes("vcn", VCN.export_rule, None)
 
 
 def test_what_a_file_takes():
-    sizes = choose_sizes("it", RAFT_NETWORK, None)
+    sizes = choose_sizes("it", RAFT.export_rule, None)
     assert sizes.take(128, 4096)
     assert not any(sizes.take(h, w) for h, w in ((120, 128), (128, 4104), (128, 132), (130, 136)))
 
 
 def test_words():
-    assert choose_sizes("it", RAFT_NETWORK, (64, 72)).words() == "64×72"
-    assert "heights 128 to 4096" in choose_sizes("it", RAFT_NETWORK, None).words()
+    assert choose_sizes("it", RAFT.export_rule, (64, 72)).words() == "64×72"
+    assert "heights 128 to 4096" in choose_sizes("it", RAFT.export_rule, None).words()

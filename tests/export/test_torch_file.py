@@ -15,7 +15,7 @@ from export.real_pairs import CROPS, pair
 from lcv.errors import FileError
 from lcv.export import export_model, read_metadata, torch_file
 from lcv.export.check import difference
-from lcv.export.networks import RAFT_NETWORK
+from lcv.models.raft import RAFT
 from testing.shared import shared
 
 ITERS = 4
@@ -28,7 +28,7 @@ def test_real_pairs_at_three_sizes(tmp_path):
     metadata = export_model(model, path, iters=ITERS, lookup="grid_sample", weights=weights)
     run = torch_file.Runner(path.read_bytes())
     for name in CROPS:
-        found = difference(model, run, RAFT_NETWORK, pair(name), ITERS)
+        found = difference(model, run, RAFT.export_rule, pair(name), ITERS)
         assert found.is_small, f"{name}: {found.words()}"
         assert found.length > 0.1
 

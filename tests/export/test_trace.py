@@ -8,9 +8,9 @@ from torch import nn
 
 from lcv.cost_volume import warp
 from lcv.errors import BackendError
-from lcv.export.networks import RAFT_NETWORK
 from lcv.export.sizes import choose_sizes
 from lcv.export.trace import nodes_of, trace
+from lcv.models.raft import RAFT
 
 
 class Stubborn(nn.Module):
@@ -22,7 +22,7 @@ class Stubborn(nn.Module):
 
 @pytest.mark.parametrize(("size", "advice"), [(None, "give one size"), ((64, 64), "")])
 def test_what_cannot_be_traced_is_told_in_a_sentence(size, advice):
-    sizes = choose_sizes("it", RAFT_NETWORK, size)
+    sizes = choose_sizes("it", RAFT.export_rule, size)
     with pytest.raises(BackendError, match=f"cannot trace stubborn .*{advice}") as caught:
         trace("stubborn", Stubborn(), sizes, "gather")
     assert "\n" not in str(caught.value)
@@ -39,7 +39,7 @@ class Warp(nn.Module):
 @pytest.mark.parametrize("lookup", ["gather", "grid_sample"])
 @pytest.mark.parametrize("size", [None, (64, 72)], ids=["open", "one size"])
 def test_a_warp_has_a_grid_sample_if_it_was_asked_for(size, lookup):
-    program = trace("warp", Warp(), choose_sizes("it", RAFT_NETWORK, size), lookup)
+    program = trace("warp", Warp(), choose_sizes("it", RAFT.export_rule, size), lookup)
     targets = [str(node.target) for node in nodes_of(program)]
     assert any("grid_sampler" in target for target in targets) == (lookup == "grid_sample")
     images = 255 * torch.rand(2, 1, 3, *(size or (160, 136)))

@@ -112,7 +112,10 @@ def test_attaching_to_our_own_networks_changes_no_bit(name):
 
 
 class Foreign(nn.Module):
-    """Somebody else's matching network: one encoder, asked for both frames in one call."""
+    """Somebody else's matching network: one encoder, asked for both frames in one call.
+
+    Its flow is that of two costs, which is as good as any for a test.
+    """
 
     def __init__(self, output="list"):
         super().__init__()
@@ -120,13 +123,14 @@ class Foreign(nn.Module):
 
     def forward(self, image1, image2):
         f1, f2 = self.encoder([image1, image2])
-        return torch.einsum("bchw,bcij->bhwij", f1, f2)
+        costs = torch.einsum("bchw,bchw->bhw", f1, f2)
+        return torch.stack((costs, 2 * costs), 1)
 
 
 class Frames(nn.Module):
     def __init__(self, output):
         super().__init__()
-        self.first = nn.Conv2d(3, 8, 3)
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
         self.last = nn.Conv2d(8, 6, 1)
         self.output = output
 
@@ -141,32 +145,33 @@ class Frames(nn.Module):
 def test_behind_a_named_module_of_a_foreign_network(output):
     torch.manual_seed(0)
     foreign = Foreign(output).double()
-    images = torch.randn(2, 1, 3, 7, 9).double().unbind()
+    images = (255 * torch.rand(2, 1, 3, 7, 9).double()).unbind()
     attached = attach(foreign, after="encoder", channels=6).double()
-    assert torch.equal(attached(*images), foreign(*images))
+    assert torch.equal(attached(*images).flow, foreign(*images))
     assert set(foreign.state_dict()) < set(attached.state_dict())
     assert {"encoder.inner_product.t", "encoder.inner_product.S_upper"} <= set(
         attached.state_dict()
     )
 
-    attached(*images).square().sum().backward()
-    assert attached.encoder.inner_product.t.grad.abs().min() > 0
+    attached(*images).flow.square().sum().backward()
+    assert attached.inner_product.t.grad.abs().min() > 0
 
     strong(attached)
-    W = attached.encoder.inner_product.matrix()
+    W = attached.inner_product.matrix()
     f1, f2 = foreign.encoder(images)
-    by_hand = torch.einsum("bchw,cd,bdij->bhwij", f1, W, f2)
-    torch.testing.assert_close(attached(*images), by_hand)
+    costs = torch.einsum("bchw,cd,bdhw->bhw", f1, W, f2)
+    by_hand = torch.stack((costs, 2 * costs), 1)
+    torch.testing.assert_close(attached(*images).flow, by_hand)
 
     copied = copy.deepcopy(attached)
-    torch.testing.assert_close(copied(*images), by_hand)
+    torch.testing.assert_close(copied(*images).flow, by_hand)
 
     folded = fold(attached, into="encoder.last")
-    torch.testing.assert_close(folded(*images), by_hand)
+    torch.testing.assert_close(folded(*images).flow, by_hand)
     assert set(folded.state_dict()) == set(foreign.state_dict())
 
 
-def test_a_known_family_needs_no_more_words(pair):
+def test_a_known_family_needs_no_more_words():
     """The authors' RAFT is known by its encoder; ours stands in for it with the same names."""
 
     class Authors(nn.Module):
@@ -174,16 +179,19 @@ def test_a_known_family_needs_no_more_words(pair):
             super().__init__()
             self.fnet = lcv.build("raft-small", "euclidean").fnet
 
-        def forward(self, image):
-            return self.fnet(image)
+        def forward(self, image1, image2):
+            features = (self.fnet(image1) * self.fnet(image2))[:, :2]
+            return nn.functional.interpolate(features, scale_factor=8.0)
 
     model = Authors().eval()
-    attached = attach(model)
-    assert attached.fnet.inner_product.channels == 128
-    image = pair[0] / 255
-    assert torch.equal(attached(image), model(image))
+    attached = attach(model, range=(0, 1))
+    assert attached.inner_product.channels == 128
+    pair = painted_pair(72, 80)[:2]
+    assert torch.equal(attached(*pair).flow, model(*(image * (1 / 255) for image in pair)))
     strong(attached)
-    torch.testing.assert_close(fold(attached)(image), attached(image), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        fold(attached)(*pair).flow, attached(*pair).flow, atol=1e-4, rtol=1e-4
+    )
 
 
 def test_what_cannot_be_attached_is_said():
@@ -201,7 +209,7 @@ def test_what_cannot_be_attached_is_said():
         attach(attached, after="encoder", channels=6)
     with pytest.raises(ArgumentError, match="encoder is a Frames, not a bare linear layer"):
         fold(attached)
-    with pytest.raises(ArgumentError, match="there is no inner product in this Foreign"):
+    with pytest.raises(ArgumentError, match="no inner product in this Foreign"):
         fold(foreign)
     strange = attach(Foreign("dict"), after="encoder", channels=6)
     image = torch.zeros(1, 3, 7, 9)
@@ -215,7 +223,7 @@ def test_what_cannot_be_attached_is_said():
         fold(attached, into="encoder.first")
     wrong = attach(Foreign(), after="encoder", channels=5)
     with pytest.raises(
-        ArgumentError, match=r"features of shape \(1, 6, 5, 7\), but .* \(b, 5, h, w\)"
+        ArgumentError, match=r"features of shape \(1, 6, 7, 9\), but .* \(b, 5, h, w\)"
     ):
         wrong(image, image)
     with pytest.raises(ArgumentError, match="wanted a network, got a str"):
@@ -227,9 +235,7 @@ def test_a_trained_w_is_not_thrown_away():
         ArgumentError, match=r"has a W already \(Elliptical\), which would be thrown"
     ):
         attach(lcv.build("raft-small", "elliptical"))
-    with pytest.raises(
-        ArgumentError, match="`after` and `channels` are for networks that have none"
-    ):
+    with pytest.raises(ArgumentError, match="after is for networks that have none"):
         attach(lcv.build("raft-small", "euclidean"), after="fnet")
 
 

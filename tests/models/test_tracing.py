@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
 
+from lcv.export.prepare import Core
 from lcv.models.raft import raft_large, raft_small
 from testing.painted import painted_pair
-
-
-class Core(nn.Module):
-    """What a tracer sees: two frames in multiples of 8, one flow."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, image1: Tensor, image2: Tensor) -> Tensor:
-        features1, features2 = self.model.encode(image1), self.model.encode(image2, context=False)
-        return self.model.match(features1, features2, iters=2).flow
 
 
 @pytest.fixture(params=[raft_large, raft_small], ids=["large", "small"])
@@ -29,7 +17,7 @@ def core(request):
     with torch.no_grad():
         model.inner_product.t.normal_()
         model.inner_product.S_upper.normal_(std=0.1)
-    return Core(model)
+    return Core(model, iters=2)
 
 
 @torch.no_grad()

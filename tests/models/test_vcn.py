@@ -167,18 +167,18 @@ def test_a_stream_encodes_each_frame_once(small):
         fa, fb, fc = map(small.encode, (a, b, c))
         assert torch.equal(small.match(fa, fb).flow, small(a, b).flow)
         assert torch.equal(small.match(fb, fc).flow, small(b, c).flow)
-    assert small.encodes_alike
+    assert not small.encodes_by_role()
 
 
 def test_each_frame_is_normalised_with_its_own_mean():
     inner_products = vcn_small().inner_products
     model = VCN(inner_products, md=(4,) * 4, finest=3, means=(0.25, (0.5, 0.25, 0.125)))
     red = torch.tensor([255.0, 51.0, 0.0]).view(1, 3, 1, 1)
-    assert not model.encodes_alike
+    assert model.encodes_by_role()
     blue_green_red = torch.tensor([0.0, 0.2, 1.0])
-    torch.testing.assert_close(model.normalise(red, 1).flatten(), blue_green_red - 0.25)
+    torch.testing.assert_close(model.normalise(red, "first").flatten(), blue_green_red - 0.25)
     torch.testing.assert_close(
-        model.normalise(red, 2).flatten(), blue_green_red - torch.tensor([0.5, 0.25, 0.125])
+        model.normalise(red, "second").flatten(), blue_green_red - torch.tensor([0.5, 0.25, 0.125])
     )
 
 
@@ -226,10 +226,8 @@ def test_refusals(small):
         small(*images(2, 64, 200))
     with pytest.raises(LcvError, match="image2 has w=128 but image1 has w=192"):
         small(images(1, 128, 192)[0], images(1, 128, 128)[0])
-    with pytest.raises(LcvError, match="130×128, wanted multiples of 64, each at least 128"):
-        small.encode(images(1, 130, 128)[0])
-    with pytest.raises(LcvError, match="frame is 3, wanted 1 or 2"):
-        small.encode(images(1, 128, 128)[0], frame=3)
+    with pytest.raises(LcvError, match="VCN takes no `pad`: it resizes to multiples of 64"):
+        small.encode(images(1, 130, 128)[0], pad="sintel")
     with pytest.raises(LcvError, match=r"md is .*wanted 5 whole numbers"):
         vcn(md=(4, 4))
     with pytest.raises(LcvError, match=r"fac is 5, wanted 1 to md\[0\] = 4"):

@@ -15,11 +15,11 @@ from lcv.errors import ArgumentError, FileError, WeightsError
 from lcv.inner_product import INNER_PRODUCTS
 from lcv.inner_product.convert import to_authors as raw_of
 from lcv.models.archive import read_checkpoint
-from lcv.models.build import BUILDERS
+from lcv.models.build import NETWORKS
 from lcv.models.cards import Card, card_path, save_weights
 from lcv.models.ddflow.names import to_tensorflow
 from lcv.models.families import write_weights
-from lcv.models.raft.names import to_authors_names, to_torchvision_names
+from lcv.models.raft.names import to_authors_names, torchvision_name
 from lcv.models.vcn.names import to_authors
 from lcv.models.weights import model_of
 from testing.painted import painted_pair
@@ -43,7 +43,7 @@ def same_weights(one, other):
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_our_own_files_say_all_that_is_needed(tmp_path, name):
     model = moved(name)
     path = tmp_path / "a.safetensors"
@@ -102,7 +102,7 @@ def test_the_authors_alias_counts_are_theirs():
 @pytest.mark.parametrize("name", ["raft-large", "raft-small"])
 def test_torchvision_s_names(tmp_path, name):
     model = moved(name, "euclidean")
-    theirs = to_torchvision_names(model.state_dict())
+    theirs = {torchvision_name(k): v for k, v in model.state_dict().items()}
     assert "feature_encoder.convnormrelu.0.weight" in theirs
     assert "update_block.recurrent_block.convgru1.convz.weight" in theirs
     assert not any("norm3" in key or "fnet" in key or ".gru." in key for key in theirs)
@@ -254,7 +254,7 @@ def test_half_precision_is_refused_where_a_number_would_become_infinite(tmp_path
     with torch.no_grad():
         model.fnet.conv1.bias[3] = -70_000.0
     for path in (tmp_path / "a.safetensors", tmp_path / "a.pth"):
-        with pytest.raises(WeightsError, match=r"65504: fnet\.conv1\.bias reaches 70000\."):
+        with pytest.raises(WeightsError, match=r"65504: module\.fnet\.conv1\.bias reaches 70000\."):
             write_weights(model, path, half=True)
     assert list(tmp_path.iterdir()) == []
 

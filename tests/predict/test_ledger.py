@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lcv.predict.engines import Encoded, engine_for
 from lcv.predict.ledger import Ledger, hollow_model
+from lcv.predict.matching import Encoded, matcher_for
 from lcv.predict.pairs import Wanted, match_whole
 from lcv.predict.shapes import RULES, shape_of
 from lcv.predict.tiles import make_tiling, match_tiles
@@ -118,8 +118,8 @@ class Compared(TorchDispatchMode):
 )
 def test_shapes_are_worked_out_as_torch_has_them(make, frames, name, strategy, autocast):
     """Every operation of every network, in float32 and under autocast, beside the real one."""
-    engine = engine_for(make(name).model, 2 if name.startswith("raft") else None, None)
-    engine = engine.with_volume(strategy)
+    iters = 2 if name.startswith("raft") else None
+    matcher = matcher_for(make(name).model, name, iters, None).with_strategy(strategy)
     first, second = (Encoded(frame[None, :, :, :131].byte()) for frame in frames[:2])
     wanted = Wanted(backward=True, occlusion=True, warp_error=True)
     with (
@@ -129,7 +129,7 @@ def test_shapes_are_worked_out_as_torch_has_them(make, frames, name, strategy, a
     ):
         if strategy == "tiles":
             match_tiles(
-                engine,
+                matcher,
                 first,
                 second,
                 make_tiling(96, 131, 72, 57),
@@ -137,6 +137,6 @@ def test_shapes_are_worked_out_as_torch_has_them(make, frames, name, strategy, a
                 shift_of=lambda _: (3, 1),
             )
         else:
-            match_whole(engine, first, second, wanted)
+            match_whole(matcher, first, second, wanted)
     assert compared.unknown == set()
     assert compared.count > 300

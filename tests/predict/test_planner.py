@@ -14,7 +14,7 @@ import torch
 
 from lcv.errors import ArgumentError, ShapeError
 from lcv.predict import planner
-from lcv.predict.engines import engine_for
+from lcv.predict.matching import matcher_for
 from lcv.predict.memory import parse_bytes
 from lcv.predict.pairs import Wanted
 from lcv.predict.planner import MARGIN
@@ -89,8 +89,8 @@ def test_networks_with_one_way_are_planned_too(make, name):
 
 def test_iterations_after_the_second_take_no_more(make):
     def peak(iters: int, strategy: str) -> int:
-        engine = engine_for(make().model, iters, None).with_volume(strategy)
-        return rehearse(engine, (200, 296), NOTHING_ELSE, device=CPU)
+        matcher = matcher_for(make().model, "it", iters, None).with_strategy(strategy)
+        return rehearse(matcher, (200, 296), NOTHING_ELSE, device=CPU)
 
     for strategy in ("all-pairs", "on-demand"):
         assert peak(2, strategy) == peak(20, strategy)

@@ -165,7 +165,9 @@ def test_settings_that_a_network_does_not_take(make):
             make(name, **option)
     with pytest.raises(ArgumentError, match="there are auto, local"):
         make("ddflow", strategy="tiles")
-    with pytest.raises(ArgumentError, match="the model is a Linear, wanted the name of a network"):
+    with pytest.raises(
+        ArgumentError, match="the model is a Linear, and how to call it is not known. Wrap it"
+    ):
         Predictor(torch.nn.Linear(2, 2))
     with pytest.raises(ArgumentError, match="unknown model 'raft'"):
         Predictor("raft")

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lcv
-from lcv.predict.engines import Encoded, Matched
+from lcv.models.types import FlowOutput
+from lcv.predict.matching import Encoded
 from lcv.predict.pairs import Wanted
 from lcv.predict.predictor import Predictor
 from lcv.predict.tiles import OVERLAP, _weights, make_tiling, match_tiles, median_shift
@@ -17,17 +18,19 @@ from testing.shared import shared
 
 
 class Known:
-    """An engine that knows the flow of every image by its colours: (r, g) − 100 is the motion."""
+    """A matcher that knows the flow of every image by its colours: (r, g) − 100 is the motion."""
 
     least = 57
 
     def __init__(self) -> None:
         self.calls: list[tuple[torch.Tensor, torch.Tensor | None]] = []
 
-    def match(self, first: Encoded, second: Encoded, start: torch.Tensor | None = None) -> Matched:
+    def match(
+        self, first: Encoded, second: Encoded, start: torch.Tensor | None = None
+    ) -> FlowOutput:
         self.calls.append((first.image, start))
         flow = first.image[:, :2].float() - 100
-        return Matched(flow, flow[:, :, ::8, ::8], None)
+        return FlowOutput(flow, low=flow[:, :, ::8, ::8])
 
 
 @given(
@@ -76,10 +79,10 @@ def test_tiles_start_from_the_coarse_flow_and_are_moved_by_it():
     """A constant motion of (9, −6): the tile of frame 2 lies there, and nothing is left to find."""
     image1 = torch.full((1, 3, 160, 240), 100.0)
     image1[:, 0], image1[:, 1] = 109, 94
-    engine = Known()
+    matcher = Known()
     tiling = make_tiling(160, 240, 96, 57)
-    flows, _ = match_tiles(engine, Encoded(image1), Encoded(image1), tiling, Wanted())
-    coarse, tiles = engine.calls[0], engine.calls[1:]
+    flows, _ = match_tiles(matcher, Encoded(image1), Encoded(image1), tiling, Wanted())
+    coarse, tiles = matcher.calls[0], matcher.calls[1:]
     assert coarse[1] is None
     assert coarse[0].shape[2:] == tiling.coarse
     assert len(tiles) == tiling.number
@@ -111,7 +114,7 @@ def test_seams_tell_how_much_neighbours_differ():
         def match(self, first, second, start=None):
             super().match(first, second, start)
             flow = torch.zeros_like(first.image[:, :2].float()) + len(self.calls) % 2
-            return Matched(flow, None, None)
+            return FlowOutput(flow)
 
     image = torch.zeros(1, 3, 64, 160)
     tiling = make_tiling(64, 160, 64, 57)

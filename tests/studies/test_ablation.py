@@ -18,6 +18,7 @@ from lcv.inner_product import Rotation
 from lcv.models.build import build, load
 from lcv.models.cards import save_weights
 from lcv.models.published import sha256_of
+from lcv.models.raft import RAFT
 from lcv.studies import ablation, ablation_cell
 from lcv.studies.ablation import run
 from lcv.studies.ablation_show import markdown, plot, write
@@ -58,9 +59,7 @@ def seven(tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Step, "__call__", noted)
-        study = prepare(
-            folder / "out", tiny_base(folder), choose("raft-small"), (0, 1), pairs=PAIRS
-        )
+        study = prepare(folder / "out", tiny_base(folder), choose(RAFT), (0, 1), pairs=PAIRS)
         outcome = run(study, "cpu", say=said.append)
     assert not outcome.failed
     assert not outcome.left
@@ -154,7 +153,7 @@ def test_table_and_plot(seven):
 
 def test_an_interrupted_cell_is_carried_on_to_the_bit(seven, tmp_path, monkeypatch):
     study, _, _ = seven
-    columns = choose("raft-small", ["lcv"])
+    columns = choose(RAFT, ["lcv"])
     other = replace(study, folder=tmp_path / "out", columns=columns, seeds=(0,))
     real = ablation_cell.run_training
     monkeypatch.setattr(ablation_cell, "run_training", lambda *arguments: real(*arguments, until=1))
@@ -175,7 +174,7 @@ def test_an_interrupted_cell_is_carried_on_to_the_bit(seven, tmp_path, monkeypat
 
 def test_a_cell_that_fails_does_not_stop_the_others(seven, tmp_path, monkeypatch):
     study, _, _ = seven
-    other = replace(study, folder=tmp_path / "out", columns=choose("raft-small", ["free"]))
+    other = replace(study, folder=tmp_path / "out", columns=choose(RAFT, ["free"]))
     other = replace(other, seeds=(0,))
     real = ablation_cell.run_training
 
@@ -202,7 +201,7 @@ class TestTogether:
     @pytest.fixture
     def other(self, seven, tmp_path):
         """The study with three of its columns and one of its seeds, not begun."""
-        columns = choose("raft-small", ["original", "rotation", "lcv"])
+        columns = choose(RAFT, ["original", "rotation", "lcv"])
         return replace(seven[0], folder=tmp_path / "out", columns=columns, seeds=(0,))
 
     @staticmethod
@@ -290,7 +289,7 @@ def test_several_cells_at_once_are_processes_that_end_well_or_badly_or_are_stopp
 ):
     (tmp_path / "stub.py").write_text(STUB)
     monkeypatch.setattr(ablation, "CELL", (sys.executable, str(tmp_path / "stub.py")))
-    study = prepare(tmp_path / "out", tiny_base(tmp_path), choose("raft-small"), (0,), pairs=1)
+    study = prepare(tmp_path / "out", tiny_base(tmp_path), choose(RAFT), (0,), pairs=1)
     said = []
     outcome = run(study, "cpu", jobs=3, minutes=0.05, say=said.append)
     done = ["continued", "diagonal", "original", "rotation"]
@@ -315,7 +314,7 @@ def test_the_process_of_a_cell(seven, tmp_path, monkeypatch):
     def failing(config, *rest):
         raise loop.NotFinite("no")
 
-    study = prepare(tmp_path / "out", tiny_base(tmp_path), choose("raft-small", []), (0,), pairs=1)
+    study = prepare(tmp_path / "out", tiny_base(tmp_path), choose(RAFT, []), (0,), pairs=1)
     words = [str(study.folder), "continued", "0", "--device", "cpu"]
     monkeypatch.setattr(ablation_cell, "run_training", failing)
     assert ablation_cell.main(words) == 2
@@ -391,7 +390,7 @@ class TestWeightsOfAStudy:
 
     def test_no_folder_is_told_and_they_are_found_again_by_their_hash(self, tmp_path, monkeypatch):
         base = tiny_base(tmp_path)
-        study = prepare(tmp_path / "out", base, choose("raft-small", []), (0,), pairs=1)
+        study = prepare(tmp_path / "out", base, choose(RAFT, []), (0,), pairs=1)
         said = json.loads((study.folder / "study.json").read_text())
         assert said["base"]["model"]["weights"] == "born.safetensors"
         assert said["weights_sha256"] == sha256_of(study.weights())
@@ -411,7 +410,7 @@ class TestWeightsOfAStudy:
         (tmp_path / "stub.py").write_text("import sys; print(sys.argv[1:]); sys.exit(1)")
         monkeypatch.setattr(ablation, "CELL", (sys.executable, str(tmp_path / "stub.py")))
         base = tiny_base(tmp_path)
-        study = prepare(tmp_path / "out", base, choose("raft-small", []), (0,), pairs=1)
+        study = prepare(tmp_path / "out", base, choose(RAFT, []), (0,), pairs=1)
         said = []
         run(study, "cpu", jobs=2, say=said.append)
         assert f"'--weights', {base.model.weights!r}, '--device', 'cpu'" in said[-1]
@@ -423,7 +422,7 @@ class TestRefusals:
         return tiny_base(tmp_path)
 
     def test_another_study_in_the_same_folder(self, base, tmp_path):
-        columns = choose("raft-small", ["lcv"])
+        columns = choose(RAFT, ["lcv"])
         prepare(tmp_path / "out", base, columns, (0,), pairs=2)
         with pytest.raises(ArgumentError, match=r"out: holds an ablation with steps 2, and .* 3"):
             prepare(tmp_path / "out", replace(base, steps=3), columns, (0,), pairs=2)
@@ -431,7 +430,7 @@ class TestRefusals:
             prepare(tmp_path / "out", base, columns, (0,), pairs=5)
         moved = shutil.copy(base.model.weights, tmp_path / "moved.safetensors")
         moved = replace(base, model=replace(base.model, weights=str(moved)))
-        grown = prepare(tmp_path / "out", moved, choose("raft-small", ["free"]), (1,), pairs=2)
+        grown = prepare(tmp_path / "out", moved, choose(RAFT, ["free"]), (1,), pairs=2)
         assert [column.name for column in grown.columns] == ["continued", "free", "lcv"]
         assert grown.seeds == (0, 1)
         named = replace(moved.model, weights="moved.safetensors")
@@ -441,14 +440,14 @@ class TestRefusals:
         (tmp_path / "full").mkdir()
         (tmp_path / "full" / "letter.txt").write_text("dear")
         with pytest.raises(FileError, match="holds other things than an ablation"):
-            prepare(tmp_path / "full", base, choose("raft-small"), (0,))
+            prepare(tmp_path / "full", base, choose(RAFT), (0,))
         with pytest.raises(FileError, match="full: holds no ablation"):
             read_study(tmp_path / "full")
         with pytest.raises(FileError, match=r"letter\.txt: this is a file"):
-            prepare(tmp_path / "full" / "letter.txt", base, choose("raft-small"), (0,))
+            prepare(tmp_path / "full" / "letter.txt", base, choose(RAFT), (0,))
 
     def test_numbers_that_make_no_study(self, base, tmp_path):
-        columns = choose("raft-small")
+        columns = choose(RAFT)
         with pytest.raises(ArgumentError, match="seeds is empty"):
             prepare(tmp_path / "out", base, columns, ())
         with pytest.raises(ArgumentError, match=r"seeds are \[-1\]"):
@@ -461,7 +460,7 @@ class TestRefusals:
             run(prepare(tmp_path / "out", base, columns, (0,)), minutes=0)
 
     def test_a_graph_without_a_gpu_is_refused_once_and_not_by_every_cell(self, base, tmp_path):
-        study = prepare(tmp_path / "out", replace(base, graph=True), choose("raft-small"), (0, 1))
+        study = prepare(tmp_path / "out", replace(base, graph=True), choose(RAFT), (0, 1))
         with pytest.raises(ArgumentError, match="graph is True, which needs CUDA"):
             run(study, "cpu")
         assert not list((tmp_path / "out").rglob("failure.txt"))

@@ -10,8 +10,8 @@ import pytest
 
 from lcv.errors import ArgumentError
 from lcv.inner_product import INNER_PRODUCTS, make_inner_product
-from lcv.models.registry import BUILDERS, check_options
-from lcv.studies.ablation_base import procedural_base
+from lcv.models.registry import NETWORKS, check_options
+from lcv.studies.ablation_base import network_for, procedural_base
 from lcv.studies.columns import (
     BY_NAME,
     COLUMNS,
@@ -19,8 +19,9 @@ from lcv.studies.columns import (
     choose,
     config_for,
     form_of,
-    is_null_control,
 )
+from lcv.studies.null_controls import null_controls
+from lcv.train.config import ModelConfig
 
 MODELS = ("raft-small", "raft-large", "vcn", "vcn-small", "ddflow")
 
@@ -41,14 +42,15 @@ def test_the_paper_has_seven_in_its_order():
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_column_can_be_built_in_every_network_and_none_comes_twice(model):
-    columns = choose(model, ["all"])
+    network = network_for(ModelConfig(model))
+    columns = choose(network, ["all"])
     assert set(PAPER) < {column.name for column in columns}
-    default = inspect.signature(BUILDERS[model]).parameters["form"].default
+    default = inspect.signature(NETWORKS[model].builder).parameters["form"].default
     built = []
     for column in columns:
         config = config_for(column, procedural_base(model, None), 0, Path("x"))
         check_options(model, config.model.options)
-        form = form_of(model, column)
+        form = form_of(network, column)
         assert form == config.model.options.get("form", default)
         assert make_inner_product(config.model.inner_product, 4, form).form == form
         if column.trained:
@@ -60,14 +62,11 @@ def test_every_column_can_be_built_in_every_network_and_none_comes_twice(model):
 
 
 def test_the_null_control_is_p_only_unless_p_acts_on_channels_kept_apart():
-    rotation, factor, lcv = (BY_NAME[n] for n in ("rotation", "rotation-factor", "lcv"))
-    for model in ("raft-small", "raft-large", "ddflow"):
-        assert is_null_control(model, rotation)
-        assert is_null_control(model, factor)
-        assert not is_null_control(model, lcv)
-    for model in ("vcn", "vcn-small"):
-        assert not is_null_control(model, rotation)
-        assert is_null_control(model, replace(rotation, options={"form": "left"}))
+    left = replace(BY_NAME["rotation"], name="left", options={"form": "left"})
+    for model in ("raft-small", "ddflow"):
+        found = null_controls(ModelConfig(model), COLUMNS)
+        assert found == ("rotation", "rotation-factor")
+    assert null_controls(ModelConfig("vcn-small"), (*COLUMNS, left)) == ("left",)
 
 
 def test_a_column_changes_what_it_says_and_nothing_else():
@@ -91,11 +90,12 @@ def test_a_column_changes_what_it_says_and_nothing_else():
 
 
 def test_names_are_checked_and_continued_is_always_there():
-    assert [c.name for c in choose("raft-small", ["lcv", "free"])] == ["continued", "free", "lcv"]
-    assert "lcv-left" in [c.name for c in choose("raft-small", ["lcv-left"])]
+    network = network_for(ModelConfig("raft-small"))
+    assert [c.name for c in choose(network, ["lcv", "free"])] == ["continued", "free", "lcv"]
+    assert "lcv-left" in [c.name for c in choose(network, ["lcv-left"])]
     with pytest.raises(
         ArgumentError, match="no column 'rotatoin' .did you mean rotation.*; there are"
     ):
-        choose("raft-small", ["rotatoin"])
+        choose(network, ["rotatoin"])
     with pytest.raises(ArgumentError, match="no column 'x'; there are original, continued"):
-        choose("raft-small", ["x"])
+        choose(network, ["x"])

@@ -15,6 +15,7 @@ from lcv.models.types import FlowOutput
 from lcv.studies.patch import OBJECTIVES, STARTS, PatchConfig, learn_patch, start_patch
 from lcv.studies.patch_frames import dataset_frames, procedural_frames
 from testing import datasets as fake
+from testing.networks import Stub
 from testing.painted import painted_pair
 from testing.shared import shared
 
@@ -22,7 +23,7 @@ SIZE = (64, 80)
 SMALL = PatchConfig(side=16, sizes=(14, 18), margin=4.0, steps=40, batch=2, rate=30.0)
 
 
-class Redness(nn.Module):
+class Redness(Stub):
     """Its flow everywhere is the mean red of the first frame: a patch should become red."""
 
     def __init__(self):

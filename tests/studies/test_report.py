@@ -128,7 +128,7 @@ def made(tmp_path_factory):
     study = invented(folder / "ablation", ABLATION)
     sources = [
         evaluated(folder / "eval.json"),
-        evaluated(folder / "dd.json", "ddflow", 200, ("kitti2015",)),
+        evaluated(folder / "dd.json", "ddflow", 200, ("kitti2015",), supervised=False),
         study.folder,
         stressed(folder / "robust"),
         trained(folder / "run"),
@@ -207,9 +207,9 @@ def test_the_ablation_stands_under_the_papers_columns(made):
         f"{paper.ABLATION[name][0]:.1f}" for name in PAPER
     ]
     assert row_of(text, "paper: Δ AEPE to continued, px")[-1] == "−0.072"
-    ours = row_of(text, "RAFT-small, procedural: AEPE px (measured here)")
+    ours = row_of(text, "raft-small, procedural: AEPE px (measured here)")
     assert ours[1:] == ["3.000", "2.100", "–", "–", "2.105", "–", "1.950"]
-    assert row_of(text, "RAFT-small, procedural: Δ AEPE, px (measured here)")[-1] == "−0.150"
+    assert row_of(text, "raft-small, procedural: Δ AEPE, px (measured here)")[-1] == "−0.150"
     assert "P only (null control)" in text
     assert "Δ EPE to “continued”: procedural, best checkpoint" in html
 

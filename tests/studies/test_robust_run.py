@@ -30,6 +30,7 @@ from lcv.studies.robustness.versus import (
 )
 from lcv.studies.robustness.write import markdown, write_outputs
 from testing import datasets as fake
+from testing.networks import Stub
 from testing.painted import texture
 
 H, W = 72, 96
@@ -37,7 +38,7 @@ RAFT = PROTOCOLS["raft"]
 PATCH = Patch("p", texture(20, 20)[0].clamp(0, 255).round(), {"network": {"state_sha256": "x"}})
 
 
-class Bright(nn.Module):
+class Bright(Stub):
     """Flow (gain·mean brightness, 0): every stress of the brightness shows in its error at once."""
 
     def __init__(self, gain=0.01):

@@ -13,7 +13,7 @@ from lcv.data.formats.image import write_image
 from lcv.data.synthetic.textures import is_held_out
 from lcv.models.build import build
 from lcv.models.cards import save_weights
-from lcv.studies.ablation_base import paced, procedural_base
+from lcv.studies.ablation_base import network_for, paced, procedural_base
 from lcv.studies.ablation_study import Study, prepare
 from lcv.studies.columns import choose
 from lcv.train.config import TrainConfig
@@ -77,7 +77,7 @@ def invented(
     A pair's EPE is the mean times 0.5 … 1.5, the same for every column.
     """
     base = replace(procedural_base(model, None), steps=100)
-    columns = tuple(c for c in choose(model, ["all"]) if c.name in values)
+    columns = tuple(c for c in choose(network_for(base.model), ["all"]) if c.name in values)
     seeds = range(max(map(len, values.values())))
     study = prepare(folder, paced(base), columns, tuple(seeds), pairs=pairs)
     shape = np.linspace(0.5, 1.5, pairs)

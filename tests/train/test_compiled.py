@@ -63,7 +63,7 @@ def test_outside_of_steps_the_plain_forwards_are_back(traced):
 
 
 def test_other_networks_are_refused():
-    with pytest.raises(lcv.LcvError, match=r"compile: known for RAFT only"):
+    with pytest.raises(lcv.LcvError, match=r"compile: nothing in a DDFlow is known to gain by it"):
         Compiled(lcv.build("ddflow"))
 
 

@@ -8,18 +8,18 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from lcv.errors import ArgumentError, LcvError
 from lcv.models.build import build
-from lcv.predict.engines import engine_for
+from lcv.models.factory import label_of
+from lcv.models.types import FlowModel
 
 FORMAT = "lcv bench 1"
 KINDS = ("euclidean", "elliptical")
 """Without LCV and with it."""
-RAFT_STRATEGIES = ("all-pairs", "on-demand")
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ def every_cell(
             raise ArgumentError(f"bench: no {what} is given, wanted at least one")
     found = []
     for name in models:
-        least = _least_side(name)
-        raft = name.startswith("raft")
+        network = _network(name)
+        least, iterates = network.least_side, network.defaults.iters is not None
         for height, width in sizes:
             if min(height, width) < least:
                 raise ArgumentError(
                     f"size is {height}x{width}, but {name} needs at least {least}x{least}"
                 )
-            for strategy in RAFT_STRATEGIES if raft else ("local",):
+            for strategy in network.volumes:
                 for kind in KINDS:
-                    own = (height, width, iters if raft else None, repeats, device)
+                    own = (height, width, iters if iterates else None, repeats, device)
                     found.append(Cell(name, kind, strategy, *own))
     return found
 
@@ -76,21 +76,21 @@ def bench(
     every = every_cell(models, sizes, iters, repeats, device)
     for done, cell in enumerate(every):
         if progress is not None:
-            words = f"{cell.model}, {cell.inner_product}, {cell.strategy}"
+            words = f"{label_of(cell.model)}, {cell.inner_product}, {cell.strategy}"
             progress(f"{words}, {cell.height}×{cell.width}", done, len(every))
         found = _measured(cell)
         origin = found.pop("provenance", None) or origin
         if "seconds" in found:
             found["median_seconds"] = median(found["seconds"])
-        rows.append({**asdict(cell), **found})
+        rows.append({**asdict(cell), "model": label_of(cell.model), **found})
     if origin is None:
         raise LcvError(f"bench: nothing could be measured; the first says: {rows[0]['error']}")
     return {"format": FORMAT, "provenance": origin, "rows": rows}
 
 
-def _least_side(name: str) -> int:
-    with torch.random.fork_rng(devices=[]):  # its weights are drawn from nobody's numbers
-        return engine_for(build(name), None, None).least
+def _network(name: str) -> FlowModel:
+    with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
+        return cast(FlowModel, build(name, "euclidean"))
 
 
 def _measured(cell: Cell) -> dict[str, Any]:

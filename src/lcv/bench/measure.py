@@ -21,6 +21,7 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     import lcv
+    from lcv.models.build import spec_of
     from lcv.provenance import provenance
 
     torch.manual_seed(0)
@@ -44,6 +45,7 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
         "seconds": seconds,
         "peak_bytes": None if before is None or most is None else most - before,
         "foretold_bytes": None if result.plan is None else result.plan.bytes,
+        "source": spec_of(network).source,
         "provenance": provenance(device=device),
     }
 

@@ -33,6 +33,7 @@ def run(arguments: list[str]) -> int:
 
     from lcv.studies import ablation_show
     from lcv.studies.ablation import run as run_study
+    from lcv.studies.ablation_base import network_for
     from lcv.studies.ablation_study import prepare
     from lcv.studies.columns import choose
     from lcv.train.distributed import join
@@ -43,7 +44,7 @@ def run(arguments: list[str]) -> int:
     study = prepare(
         options.output,
         base,
-        choose(base.model.name, options.columns),
+        choose(network_for(base.model), options.columns),
         options.seeds,
         tests_from(options.test),
         options.pairs,
@@ -92,7 +93,7 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("-o", "--output", help="the study's folder")
     add("--show", metavar="FOLDER", help="tables and plot of a study as it stands; runs nothing")
-    add("--model", help="raft-small, raft-large, vcn, vcn-small, ddflow (default raft-small)")
+    add("--model", help="a network, or file.py:factory (raft-small)")
     add("--weights", help=f"a checkpoint or a published one's name; {RANDOM}: begin anew")
     add("--columns", nargs="+", default=["paper"], help="names, or paper, ours, all (paper)")
     add("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the data (0 1 2)")

@@ -18,7 +18,13 @@ def run(arguments: list[str]) -> int:
     )
     add = parser.add_argument
     # Defaults come later: "extend" would add to them what is given.
-    add("--model", nargs="+", action="extend", metavar="M", help="networks (raft-small)")
+    add(
+        "--model",
+        nargs="+",
+        action="extend",
+        metavar="M",
+        help="networks, or file.py:factory (raft-small)",
+    )
     add(
         "--size",
         nargs="+",

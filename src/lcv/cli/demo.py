@@ -16,7 +16,9 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="127.0.0.1, and no other")
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
     parser.add_argument(
-        "--models", metavar="LIST", help="those ticked at first, with commas (all three)"
+        "--models",
+        metavar="LIST",
+        help="those ticked at first, with commas; file.py:factory adds your own (all three)",
     )
     parser.add_argument(
         "--iters", type=whole, default=12, metavar="N", help="iterations at first (%(default)s)"

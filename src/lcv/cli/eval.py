@@ -49,7 +49,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = parser.add_argument_group("what is measured")
     what.add_argument(
-        "--model", dest="entrants", action=_Model, nargs="+", metavar="M", help="a network's name"
+        "--model",
+        dest="entrants",
+        action=_Model,
+        nargs="+",
+        metavar="M",
+        help="a network's name, or file.py:factory",
     )
     what.add_argument(
         "--weights",

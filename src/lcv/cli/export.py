@@ -52,8 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "model",
-        help="raft-small, raft-small-vanilla or raft-large with the weights that come with lcv, or "
-        "with --weights raft-large, raft-small, vcn, vcn-small, ddflow",
+        help="a network whose weights come with lcv (raft-small, raft-small-vanilla, raft-large), "
+        "any network with --weights, or file.py:factory",
     )
     parser.add_argument("--weights", help="a checkpoint of any family, or a published name")
     parser.add_argument("--format", choices=("onnx", "torch"), help="by the ending if absent")

@@ -26,7 +26,9 @@ def run(arguments: list[str]) -> int:
         "the directions it weighs most and least; with --image, the features of a frame along "
         "them. Writes pictures and inspect.json, which holds every number.",
     )
-    parser.add_argument("model", help="a network with embedded weights, or a file of weights")
+    parser.add_argument(
+        "model", help="a network with embedded weights, a file of weights, or file.py:factory"
+    )
     parser.add_argument("--weights", help="a file, or the name of a published checkpoint")
     parser.add_argument("--image", metavar="FRAME", help="draw feature maps over this frame")
     parser.add_argument(
@@ -103,17 +105,22 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
             check_output(path, overwrite)
 
 
-def _load(name: str, weights: str | None) -> tuple[nn.Module, dict[str, str]]:
+def _load(name: str, weights: str | None) -> tuple[nn.Module, dict[str, str] | None]:
     """The network as its file has it: where there is no W, none is put in."""
     import lcv
     from lcv.models.archive import read_checkpoint
     from lcv.models.build import find, from_checkpoint
     from lcv.models.embedded import EMBEDDED, embedded_file
+    from lcv.models.factory import is_factory
     from lcv.models.families import as_found
     from lcv.models.published import sha256_of
     from lcv.models.registry import check_name
     from lcv.models.weights import model_of
+    from lcv.provenance import weights_words
 
+    if is_factory(name):
+        model = lcv.load(name, weights)
+        return model, None if weights is None else weights_words(find(weights))
     if weights is not None:
         check_name(name)
         source = find(weights)

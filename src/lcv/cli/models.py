@@ -48,12 +48,12 @@ def run(arguments: list[str]) -> int:
 def _listing() -> dict[str, Any]:
     import torch
 
-    from lcv.models.build import BUILDERS, build
+    from lcv.models.build import NETWORKS, build
     from lcv.models.embedded import EMBEDDED, embedded_card
     from lcv.models.published import PUBLISHED, cache_folder
 
     networks = []
-    for name in BUILDERS:
+    for name in NETWORKS:
         with torch.device("meta"):
             counts = {
                 kind: sum(p.numel() for p in build(name, kind).parameters())

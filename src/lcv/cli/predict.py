@@ -63,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder; for a pair also a file (.flo, .png …); for one sequence also a clip (.mp4)",
     )
     network = parser.add_argument_group("the network")
-    network.add_argument("--model", default="raft-large", help="its name (%(default)s)")
+    network.add_argument(
+        "--model", default="raft-large", help="its name, or file.py:factory (%(default)s)"
+    )
     network.add_argument(
         "--weights", metavar="FILE", help="a checkpoint, or a published one's name (embedded ones)"
     )

@@ -42,7 +42,12 @@ class _Model(argparse.Action):
 
 def add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--model", dest="models", action=_Model, required=True, metavar="M", help="a network's name"
+        "--model",
+        dest="models",
+        action=_Model,
+        required=True,
+        metavar="M",
+        help="a network's name, or file.py:factory",
     )
     parser.add_argument(
         "--weights",

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lcv.demo.work import MODELS, network
+from lcv.demo.work import network
 from lcv.errors import ArgumentError
 from lcv.models.build import spec_of
+from lcv.models.embedded import EMBEDDED, embedded_card
 from lcv.visual.inspection import Level, features_of, inspect_model
 from lcv.visual.weight_pictures import (
     angles_chart,
@@ -18,7 +19,9 @@ from lcv.visual.weight_pictures import (
     spectrum_chart,
 )
 
-WITH_W = tuple(name for name in MODELS if not name.endswith("vanilla"))
+WITH_W = tuple(
+    name for name in EMBEDDED if embedded_card(name)["model"]["inner_product"] != "euclidean"
+)
 
 MEANING = """
 **What it is.** A cost volume holds, for pixels of both frames, how alike their features f₁ and f₂

@@ -44,8 +44,11 @@ def serve(
         from lcv.demo.limits import MOST_BYTES, MOST_SESSIONS, MOST_WAITING
         from lcv.demo.look import CSS, theme
         from lcv.demo.page import build_page
-        from lcv.demo.work import MODELS
+        from lcv.demo.work import MODELS, add_network
+        from lcv.models.factory import is_factory
 
+        for name in filter(is_factory, models or ()):
+            add_network(name)
         page = build_page(models or tuple(MODELS), iters)
         page.queue(max_size=MOST_WAITING, default_concurrency_limit=1, api_open=False)
         _, url, _ = page.launch(

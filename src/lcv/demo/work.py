@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 import numpy as np
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from lcv.demo.frames import Chosen
 from lcv.demo.stresses import NO_STRESS, Stresses
 from lcv.errors import ArgumentError
 from lcv.models.build import load
+from lcv.models.types import FlowModel
 from lcv.predict.predictor import Predictor
 from lcv.visual.colours import flow_scale, flow_to_colour
 from lcv.visual.error_maps import end_point_error, sintel_error_map
@@ -25,7 +27,7 @@ MODELS = {
     "raft-small-vanilla": "its twin without LCV",
     "raft-large": "with LCV",
 }
-"""The networks of the page: those whose weights come with the package."""
+"""The networks of the page: those whose weights come with the package, and `add_network`'s."""
 FEWEST, MOST = 1, 32
 """Iterations that may be asked for."""
 HIDDEN = np.array([196, 30, 58], np.uint8)
@@ -98,10 +100,18 @@ class Latest:
         self._asked.pop(session, None)
 
 
+def add_network(name: str) -> None:
+    """Offer a network that a factory of the user's builds, in this process's page."""
+    _loaded(name)
+    MODELS[name] = "a network of your own"
+
+
 @cache
 def network(name: str, iters: int) -> Predictor:
-    """A network with its embedded weights, ready for so many iterations."""
-    return Predictor(_loaded(name), iters=iters)
+    """A network, ready for so many iterations if it iterates."""
+    model = _loaded(name)
+    iterates = cast(FlowModel, model).defaults.iters is not None
+    return Predictor(model, iters=iters if iterates else None)
 
 
 @cache

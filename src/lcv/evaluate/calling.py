@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from lcv.cost_volume.forward_interpolate import forward_interpolate
 from lcv.data.formats.kitti import SCALE, ZERO
 from lcv.errors import ArgumentError
 from lcv.evaluate.protocols import Setting
-from lcv.models.types import FlowOutput
+from lcv.models.types import FlowModel, FlowOutput, tensor_of
 
 
 def usable_device(device: torch.device | str) -> torch.device:
@@ -35,18 +35,21 @@ def image_tensor(image: np.ndarray, device: torch.device) -> Tensor:
 
 def call_options(model: nn.Module, setting: Setting) -> dict[str, Any]:
     """What a network is called with: iterations and padding if it takes them, else nothing."""
-    iters = getattr(model, "default_iters_evaluation", None)
-    if iters is None:
-        return {}
-    return {"iters": setting.iters or iters, "pad": setting.pad or "sintel"}
+    defaults = cast(FlowModel, model).defaults
+    options: dict[str, Any] = {}
+    if defaults.iters is not None:
+        options["iters"] = setting.iters or defaults.iters
+    if defaults.pads:
+        options["pad"] = setting.pad or defaults.pads[0]
+    return options
 
 
 def check_warm_start(model: nn.Module) -> None:
-    """Refuse a warm start of a network that has its own."""
-    if not call_options(model, Setting()):
+    """Refuse a warm start of a network that cannot begin with a given flow."""
+    if not cast(FlowModel, model).takes_flow_init:
         raise ArgumentError(
-            f"warm start: a {type(model).__name__} starts from zero flow by its own rule; "
-            f"wanted RAFT, or no warm start"
+            f"warm start: a {type(model).__name__} takes no flow to start from; leave it out, or use "
+            f"a network that does, such as raft-large"
         )
 
 
@@ -111,7 +114,7 @@ def evaluating(model: nn.Module, precision: str) -> Iterator[nn.Module]:
         with ExitStack() as stack:
             stack.enter_context(torch.no_grad())
             if precision in ("bfloat16", "float16"):
-                kind = next(model.parameters()).device.type
+                kind = tensor_of(model).device.type
                 stack.enter_context(torch.autocast(kind, getattr(torch, precision)))
             yield network
     finally:

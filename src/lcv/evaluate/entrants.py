@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import lcv
 from lcv.errors import ArgumentError
 from lcv.evaluate.protocols import Protocol
 from lcv.evaluate.results import Result
 from lcv.evaluate.run import Readable, evaluate
 from lcv.models.build import find, load
+from lcv.models.embedded import EMBEDDED, embedded_file
+from lcv.models.factory import label_of
 from lcv.models.published import PUBLISHED
 from lcv.models.registry import check_name
 
@@ -38,7 +39,7 @@ class Entrant:
             f"{where}: {Path(file).name}" if where else Path(file).name
             for where, file in sorted(self.weights.items())
         ]
-        return ", ".join([self.model, *words])
+        return ", ".join([label_of(self.model), *words])
 
     def chosen(self, dataset: str) -> str | None:
         """The weights for a dataset: those of the longest name it begins with; None is our own."""
@@ -87,15 +88,11 @@ def evaluate_entrant(
     for weights in dict.fromkeys(map(entrant.chosen, datasets)):
         mine = [record for record in records if entrant.chosen(record.dataset) == weights]
         model = load(entrant.model, weights)
-        file = _embedded(entrant.model) if weights is None else find(weights)
+        file = find(weights) if weights is not None else None
+        if file is None and entrant.model in EMBEDDED:
+            file = embedded_file(entrant.model)
         result = evaluate(model, mine, protocol, weights=file, label=entrant.label, **options)
         joined = result if joined is None else joined.joined(result)
     if joined is None:
         raise ArgumentError("evaluate: there is no pair to measure; wanted at least one with truth")
     return replace(joined, datasets={name: joined.datasets[name] for name in datasets})
-
-
-def _embedded(model: str) -> Path | None:
-    """The file that `load` reads if it is given none."""
-    path = Path(lcv.__file__).parent / "weights" / f"{model}.safetensors"
-    return path if path.is_file() else None

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from lcv.errors import ArgumentError
-from lcv.models.raft.padding import MODES
+from lcv.layers.padding import MODES
 
 PRECISIONS = ("float64", "float32", "tf32", "bfloat16", "float16")
 VALIDITY = {

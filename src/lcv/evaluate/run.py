@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 from typing import Protocol as Interface
 
 import numpy as np
@@ -31,6 +31,8 @@ from lcv.evaluate.metrics import Sums, metrics_from, pair_sums
 from lcv.evaluate.protocols import Protocol
 from lcv.evaluate.results import DatasetResult, PairResult, Result
 from lcv.inner_product import InnerProduct
+from lcv.models.types import FlowModel, tensor_of
+from lcv.models.wrap import as_flow_model
 from lcv.provenance import provenance, weights_words
 
 Progress = Callable[[str, int, int], None]
@@ -81,9 +83,10 @@ def evaluate(
     weights:   the file that the network was filled from, for the record
     """
     records = _checked(records)
+    model = as_flow_model(model, "the model")
     if device is not None:
         model.to(usable_device(device))
-    device = next(model.parameters()).device
+    device = tensor_of(model).device
     words = None if weights is None else weights_words(weights)
     rank, world = (0, 1) if processes is None else (processes.rank, processes.world)
     mine = warm_units(records, protocol.warm_start)[rank::world]
@@ -222,6 +225,7 @@ def _model_words(model: nn.Module) -> dict[str, Any]:
     spec = getattr(model, "spec", None)
     words = {"name": type(model).__name__} if spec is None else dict(spec.as_dict())
     matrices = [each.matrix() for each in model.modules() if isinstance(each, InnerProduct)]
+    words["supervised"] = cast(FlowModel, model).defaults.losses[0] != "unsupervised"
     if matrices:
         words["w_is_identity"] = all(W.equal(torch.eye(len(W)).to(W)) for W in matrices)
     return words

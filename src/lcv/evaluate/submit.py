@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -22,7 +23,6 @@ from lcv.data.formats.kitti import SCALE, write_kitti
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.calling import (
     Caller,
-    call_options,
     evaluating,
     image_tensor,
     usable_device,
@@ -38,6 +38,8 @@ from lcv.evaluate.submission_check import (
     range_fault,
 )
 from lcv.files import check_output, whole_file
+from lcv.models.types import FlowModel, tensor_of
+from lcv.models.wrap import as_flow_model
 
 Progress = Callable[[str, int, int], None]
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -77,6 +79,7 @@ def write_submission(
     partial:    take a test set that is not whole, for a trial; no server accepts it
     clip:       bring flow that is out of range to its nearest end, instead of refusing it
     """
+    model = as_flow_model(model, "the model")
     layout = layout_of(kind, data)
     if not partial:
         faults = official_faults(kind, layout.records)
@@ -87,7 +90,7 @@ def write_submission(
                 f"or say --partial for a trial that no server accepts."
             )
     if warm_start is None:
-        warm_start = kind == "sintel" and bool(call_options(model, protocol.setting(kind)))
+        warm_start = kind == "sintel" and cast(FlowModel, model).takes_flow_init
     folder = Path(output)
     folder = folder.with_suffix("") if folder.suffix == ".zip" else folder
     archive = folder.with_name(f"{folder.name}.zip")
@@ -142,7 +145,7 @@ def _write_files(
     names, records = list(layout.records), list(layout.records.values())
     firsts = {unit[0] for unit in warm_units(records, warm_start)}
     call = Caller(model, warm_start)
-    device = next(model.parameters()).device
+    device = tensor_of(model).device
     clipped = 0
     for index, sample in read_ahead(records, range(len(records))):
         image1, image2 = (image_tensor(image, device) for image in (sample.image1, sample.image2))

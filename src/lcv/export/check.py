@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from lcv.data.formats.image import read_image
 from lcv.data.synthetic import QUICK, generate, procedural_bank
 from lcv.errors import ArgumentError, FileError
-from lcv.export.networks import Network
 from lcv.export.sizes import Sizes, cases
+from lcv.models.types import ExportRule
 
 Run = Callable[[Tensor, Tensor], Tensor]
 PairOfFiles = tuple[str | os.PathLike[str], str | os.PathLike[str]]
@@ -66,17 +66,17 @@ class Difference:
         return f"{h}×{w} mean {self.mean:.2g}, 99.9 % {self.at_999:.2g}, max {self.most:.2g} px"
 
 
-def seeded_pairs(network: Network, sizes: Sizes) -> list[Pair]:
+def seeded_pairs(rule: ExportRule, sizes: Sizes) -> list[Pair]:
     """Moving textures in whole grey levels, one pair of each of the three sizes."""
     textures = procedural_bank("held-out", count=16)
     pairs = []
-    for index, (height, width, mode) in enumerate(cases(network, sizes)):
+    for index, (height, width, mode) in enumerate(cases(rule, sizes)):
         batch = generate(QUICK, SEED, [index], (height, width), textures=textures)
         pairs.append(Pair("procedural", batch.image1.round(), batch.image2.round(), mode))
     return pairs
 
 
-def read_pairs(network: Network, sizes: Sizes, files: Sequence[PairOfFiles]) -> list[Pair]:
+def read_pairs(rule: ExportRule, sizes: Sizes, files: Sequence[PairOfFiles]) -> list[Pair]:
     """The caller's own pairs, refused where the file to come will not take them."""
     pairs = []
     for paths in files:
@@ -90,8 +90,8 @@ def read_pairs(network: Network, sizes: Sizes, files: Sequence[PairOfFiles]) -> 
             raise ArgumentError(
                 f"{second}: this frame is {shapes[1]} and {first} is {shapes[0]}; wanted one size"
             )
-        pair = Pair(f"{first.name}, {second.name}", image1, image2, network.modes[0])
-        h, w = network.fit(image1, image2, pair.mode).image1.shape[2:]
+        pair = Pair(f"{first.name}, {second.name}", image1, image2, rule.modes[0])
+        h, w = rule.fit(image1, image2, pair.mode).image1.shape[2:]
         if not sizes.take(h, w):
             raise ArgumentError(
                 f"{first}: the check cannot use it: it comes to {h}×{w} by the rule for other sizes, "
@@ -103,13 +103,13 @@ def read_pairs(network: Network, sizes: Sizes, files: Sequence[PairOfFiles]) -> 
 
 @torch.no_grad()
 def difference(
-    model: nn.Module, run: Run, network: Network, pair: Pair, iters: int | None = None
+    model: nn.Module, run: Run, rule: ExportRule, pair: Pair, iters: int | None = None
 ) -> Difference:
     """One pair through the model as its users call it, and through the file by the file's rule."""
     name, image1, image2, mode = pair
     options = {key: value for key, value in (("iters", iters), ("pad", mode)) if value is not None}
     truth = model(image1, image2, **options).flow
-    fitted = network.fit(image1, image2, mode)
+    fitted = rule.fit(image1, image2, mode)
     flow = fitted.undo(run(fitted.image1, fitted.image2))
     apart = (flow - truth).norm(dim=1).double().numpy()
     return Difference(

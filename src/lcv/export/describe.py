@@ -9,15 +9,15 @@ from typing import Any
 from torch import nn
 
 from lcv.export.check import MOST_AT_999, MOST_MEAN, SEED, Difference
-from lcv.export.networks import Network
 from lcv.export.sizes import Sizes
 from lcv.models.build import spec_of
+from lcv.models.types import ExportRule
 from lcv.provenance import provenance
 
 
 def describe(
     model: nn.Module,
-    network: Network,
+    rule: ExportRule,
     sizes: Sizes,
     differences: Sequence[Difference],
     *,
@@ -52,8 +52,8 @@ def describe(
         },
         "sizes": sizes.as_dict(),
         "fit": {
-            "rule": network.rule,
-            "modes": [mode for mode in network.modes if mode is not None],
+            "rule": rule.rule,
+            "modes": [mode for mode in rule.modes if mode is not None],
         },
         "error": {
             "against": "the model it was made from, in torch, float32, on a CPU; in pixels",

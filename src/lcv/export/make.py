@@ -12,16 +12,17 @@ from typing import Any
 import torch
 from torch import nn
 
+from lcv.cost_volume.allpairs.portable import LOOKUPS
 from lcv.errors import ArgumentError
 from lcv.export import onnx_file, torch_file
 from lcv.export.check import PairOfFiles, difference, read_pairs, refuse_large, seeded_pairs
 from lcv.export.describe import describe
-from lcv.export.networks import choose_iters, choose_lookup, network_of
-from lcv.export.prepare import prepare
+from lcv.export.prepare import Core, prepare
 from lcv.export.sizes import choose_sizes
 from lcv.export.trace import trace
 from lcv.files import check_output, whole_file
 from lcv.models.build import spec_of
+from lcv.models.types import Defaults, ExportRule, FlowModel
 
 FORMATS: dict[str, ModuleType] = {"onnx": onnx_file, "torch": torch_file}
 
@@ -44,8 +45,8 @@ def export_model(
     format:   "onnx" or "torch"; by the path's ending (.onnx, .pt2) if absent
     size:     (h, w) of the only images it takes; without it sizes stay open, in multiples of the
               network's stride
-    iters:    RAFT's number of iterations, 12 unless given
-    lookup:   "gather" or "grid_sample"; see `networks`
+    iters:    of a network that iterates; RAFT's is 12 unless given
+    lookup:   "gather" or "grid_sample", if the network has it
     weights:  the file the model was loaded from, whose name and hash the file will hold
     pairs:    files of images to check with, beside the procedural pairs of three sizes
     progress: told each step as it begins
@@ -53,30 +54,31 @@ def export_model(
     path = Path(path)
     name = spec_of(model).name
     kind = choose_format(path, format)
-    network = network_of(model)
-    lookup = choose_lookup(name, network, lookup)
-    iters = choose_iters(name, network, iters)
-    sizes = choose_sizes(name, network, size)
+    if not isinstance(model, FlowModel):
+        raise ArgumentError(f"export: {name} is no network; make it one with lcv.wrap")
+    rule = model.export_rule
+    lookup = choose_lookup(name, rule, lookup)
+    iters = choose_iters(name, model.defaults, iters)
+    sizes = choose_sizes(name, rule, size)
     FORMATS[kind].check_available()
     check_output(path, overwrite)
-    own = read_pairs(network, sizes, pairs)
+    own = read_pairs(rule, sizes, pairs)
 
     progress(f"tracing {name}, {sizes.words()}")
     prepared = prepare(model, lookup)
-    program = trace(name, network.core(prepared.model, iters), sizes, lookup)
+    program = trace(name, Core(prepared.model, iters), sizes, lookup)
     progress(f"writing it as {kind}")
     converted = FORMATS[kind].convert(program)
     progress("checking it against the model")
     truth = copy.deepcopy(model).to("cpu", torch.float32).eval()
     runner = FORMATS[kind].Runner(FORMATS[kind].content(converted, {}))
     differences = [
-        difference(truth, runner, network, pair, iters)
-        for pair in (*seeded_pairs(network, sizes), *own)
+        difference(truth, runner, rule, pair, iters) for pair in (*seeded_pairs(rule, sizes), *own)
     ]
     refuse_large(path, differences)
     metadata = describe(
         model,
-        network,
+        rule,
         sizes,
         differences,
         format=kind,
@@ -89,6 +91,29 @@ def export_model(
     with whole_file(path, overwrite) as temporary:
         temporary.write_bytes(FORMATS[kind].content(converted, metadata))
     return metadata
+
+
+def choose_lookup(name: str, rule: ExportRule, lookup: str | None) -> str:
+    """The way asked for, if the network has it; its default if none was."""
+    if lookup is None:
+        return rule.lookups[0]
+    if lookup not in rule.lookups:
+        why = f": {rule.why_not}" if rule.why_not and lookup in LOOKUPS else ""
+        raise ArgumentError(
+            f"export: {name} has no lookup {lookup!r}{why}. It has {', '.join(rule.lookups)}."
+        )
+    return lookup
+
+
+def choose_iters(name: str, defaults: Defaults, iters: int | None) -> int | None:
+    """The number of iterations, refused where it is none or where there are none."""
+    if iters is None:
+        return defaults.training_iters
+    if defaults.iters is None:
+        raise ArgumentError(f"export: {name} does not iterate, got iters={iters}. Leave it out.")
+    if isinstance(iters, bool) or not isinstance(iters, int) or iters < 1:
+        raise ArgumentError(f"export: iters is {iters!r}, wanted a whole number of at least 1")
+    return iters
 
 
 def choose_format(path: Path, format: str | None) -> str:

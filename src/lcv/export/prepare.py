@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from lcv.cost_volume.allpairs import AllPairs
-from lcv.cost_volume.ondemand import OnDemand
-from lcv.export.lookup import lookup_like
 from lcv.inner_product import Euclidean, InnerProduct
 from lcv.inner_product.base import transform
-from lcv.models.raft import RAFT
-from lcv.models.surgery import fold
+from lcv.models.surgery import fold, set_inner_product
+from lcv.models.types import FlowModel
 
 
 class FixedProduct(nn.Module):
@@ -34,6 +31,27 @@ class FixedProduct(nn.Module):
     def forward(self, f1: Tensor, f2: Tensor) -> tuple[Tensor, Tensor]:
         return transform(f1, self.left), f2 if self.right is None else transform(f2, self.right)
 
+    def factor_matrix(self) -> Tensor:
+        """Q, where both features are multiplied by it, as in a network that LCV was attached to."""
+        return self.left
+
+
+class Core(nn.Module):
+    """What is traced: image1, image2 (1, 3, h, w) RGB 0 … 255 → flow (1, 2, h, w).
+
+    At sizes that the network takes as they are, its `encode` neither pads nor resizes.
+    """
+
+    def __init__(self, model: nn.Module, iters: int | None) -> None:
+        super().__init__()
+        self.model: Any = model
+        self.iters = iters
+
+    def forward(self, image1: Tensor, image2: Tensor) -> Tensor:
+        features = self.model.encode(image1, "first"), self.model.encode(image2, "second")
+        size = image1.shape[2], image1.shape[3]
+        return self.model.match(*features, size=size, iters=self.iters).flow
+
 
 class Prepared(NamedTuple):
     """A copy of a network that computes the same flow, and in words where its W went."""
@@ -42,40 +60,24 @@ class Prepared(NamedTuple):
     W: str
 
 
-def prepare(model: nn.Module, lookup: str) -> Prepared:
-    """A float32 copy on the CPU, without gradients, its W folded (RAFT) or constant (the others)."""
-    twin = copy.deepcopy(model).to("cpu", torch.float32).eval()
-    if isinstance(twin, RAFT):
-        twin, words = _without_w(twin)
-        twin.cost_volume = lookup_like(_all_pairs(twin), lookup)
-    else:
-        words = _fix_all(twin)
+def prepare(model: FlowModel, lookup: str) -> Prepared:
+    """A float32 copy on the CPU, without gradients, its W folded where it can be, else constant."""
+    twin: Any = model.core_for_export(lookup).to("cpu", torch.float32).eval()
+    learned = {k: p for k, p in twin.inner_products.items() if not isinstance(p, Euclidean)}
+    words = "none"
+    if learned and twin.layer_before_w() is not None and all(map(_has_factor, learned.values())):
+        twin = fold(twin)
+        words = "folded into the encoder's last convolution"
+    elif learned:
+        for level, product in learned.items():
+            set_inner_product(twin, level, fixed(product))
+        names = [level for level in learned if level]
+        words = f"constant matrices at levels {', '.join(names)}" if names else "a constant matrix"
     return Prepared(twin.requires_grad_(False), words)
 
 
-def _without_w(model: RAFT) -> tuple[RAFT, str]:
-    product = model.inner_product
-    if isinstance(product, Euclidean):
-        return model, "none"
-    if "factor" in product.forms:
-        return cast(RAFT, fold(model)), "folded into the encoder's last convolution"
-    model.inner_product = cast(InnerProduct, fixed(product))
-    return model, "a constant matrix"
-
-
-def _all_pairs(model: RAFT) -> AllPairs:
-    """What the network's volume computes, whichever way it does so."""
-    volume = cast("AllPairs | OnDemand", model.cost_volume)
-    return AllPairs(levels=volume.levels, radius=volume.radius, scale=volume.scale)
-
-
-def _fix_all(model: nn.Module) -> str:
-    """Every level's W as a constant, in place."""
-    products = cast(Any, model).inner_products
-    learned = [level for level, each in products.items() if not isinstance(each, Euclidean)]
-    for level in learned:
-        products[level] = fixed(products[level])
-    return f"constant matrices at levels {', '.join(learned)}" if learned else "none"
+def _has_factor(product: InnerProduct) -> bool:
+    return "factor" in product.forms
 
 
 @torch.no_grad()

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lcv.errors import ArgumentError
-from lcv.export.networks import MOST, Network
+from lcv.models.types import ExportRule
+
+MOST = 4096  # pixels a side, where sizes stay open; a square of them would have 370 GB of costs
 
 
 @dataclass(frozen=True)
@@ -46,18 +48,18 @@ class Case(NamedTuple):
     mode: str | None
 
 
-def choose_sizes(name: str, network: Network, size: tuple[int, int] | None) -> Sizes:
+def choose_sizes(name: str, rule: ExportRule, size: tuple[int, int] | None) -> Sizes:
     """One size, or all that the network takes with sizes left open."""
     if size is None:
-        if network.least_open is None:
+        if rule.least_open is None:
             raise ArgumentError(
-                f"export: {name} cannot be written with open sizes: {network.why_fixed}. Give the one "
+                f"export: {name} cannot be written with open sizes: {rule.why_fixed}. Give the one "
                 f"size of the file's images: --size HxW."
             )
-        span = (network.least_open, MOST)
-        return Sizes(network.stride, span, span)
+        span = (rule.least_open, MOST)
+        return Sizes(rule.stride, span, span)
     height, width = size
-    stride, least = network.fixed_stride, network.least
+    stride, least = rule.stride, rule.least
     for side in size:
         if isinstance(side, bool) or not isinstance(side, int) or side < least or side % stride:
             up = [max(-(-int(each) // stride) * stride, least) for each in size]
@@ -78,15 +80,19 @@ def traced_size(sizes: Sizes) -> tuple[int, int]:
     return height + sizes.stride, width + 2 * sizes.stride
 
 
-def cases(network: Network, sizes: Sizes) -> list[Case]:
+def cases(rule: ExportRule, sizes: Sizes) -> list[Case]:
     """Three sizes of images, most of them not what the file takes, so that the rule is checked too.
 
     Where only one size is possible and nothing may be padded or resized, it is checked three times,
     with three pairs.
     """
     stride, height, width = sizes.stride, sizes.height[0], sizes.width[0]
-    ways = (network.modes[0], network.modes[0], network.modes[-1])
-    lacks = ((0, 0), (3, 5), (stride - 1, 2)) if network.fits_any else ((0, 0),) * 3
+    ways = (rule.modes[0], rule.modes[0], rule.modes[-1])
+    lacks = (
+        ((0, 0), (3 % stride, 5 % stride), (stride - 1, 2 % stride))
+        if rule.fits_any
+        else ((0, 0),) * 3
+    )
     if sizes.is_open:
         # The least size, a wide one and a tall one; none is the size that was traced.
         more = ((0, 0), (0, 4 * stride), (6 * stride, stride))

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from torch.fx import GraphModule, Node
 
+from lcv.cost_volume.allpairs.portable import sample_by_gather
 from lcv.errors import BackendError
-from lcv.export.lookup import sample_by_gather
 from lcv.export.sizes import Sizes, traced_size
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,19 +15,22 @@ from torch import nn
 from lcv.errors import ArgumentError, FileError, WeightsError
 from lcv.models.archive import Checkpoint, read_checkpoint
 from lcv.models.embedded import EMBEDDED, embedded_file
+from lcv.models.factory import Factory, find_factory, is_factory
 from lcv.models.published import PUBLISHED, fetch
 from lcv.models.registry import (
-    BUILDERS,
+    NETWORKS,
     Spec,
     check_inner_product,
     check_name,
     check_options,
     plain,
 )
-from lcv.models.weights import Found, fit, model_of
+from lcv.models.surgery import attach
+from lcv.models.weights import Found, fill, fit, kind_of_w, model_of, own_description
+from lcv.models.wrap import as_flow_model
 from lcv.words import did_you_mean
 
-__all__ = ["BUILDERS", "Spec", "build", "find", "from_checkpoint", "load", "spec_of"]
+__all__ = ["NETWORKS", "Spec", "build", "find", "from_checkpoint", "load", "spec_of"]
 
 logger = logging.getLogger("lcv")
 
@@ -33,15 +38,56 @@ logger = logging.getLogger("lcv")
 def build(name: str, inner_product: str = "elliptical", **options: Any) -> nn.Module:
     """A network with random weights and, with LCV, W = I.
 
-    name: a key of BUILDERS;  inner_product: a key of INNER_PRODUCTS;  options: `form`, and what
-    the network's own builder takes (`md`, `fac`, `heads` for VCN)
+    name:          a key of NETWORKS, or a factory: "package.module:factory" or "file.py:factory"
+    inner_product: a key of INNER_PRODUCTS
+    options:       what the network's builder or the factory takes (`form`; `md`, `fac`, `heads` for
+                   VCN)
     """
     check_name(name)
     check_inner_product(inner_product)
+    if is_factory(name):
+        return _from_factory(find_factory(name), inner_product, options)
+    options = _without_form(NETWORKS[name].builder, name, options)
     check_options(name, options)
     options = {key: plain(value, key) for key, value in options.items()}
-    model = BUILDERS[name](inner_product=inner_product, **options)
-    cast(Any, model).spec = Spec(name, inner_product, options)
+    model = NETWORKS[name].builder(inner_product=inner_product, **options)
+    return _with_spec(model, Spec(name, inner_product, options))
+
+
+def _from_factory(
+    factory: Factory, inner_product: str | None, options: dict[str, Any]
+) -> nn.Module:
+    """What a factory builds; inner_product: None to leave that to the factory."""
+    options = {key: plain(value, key) for key, value in options.items()}
+    options = _without_form(factory.function, factory.name, options)
+    if factory.takes_inner_product:
+        own = {} if inner_product is None else {"inner_product": inner_product}
+        model = as_flow_model(factory(**options, **own), factory.name)
+    else:
+        model = as_flow_model(factory(**options), factory.name)
+        if inner_product not in (None, "euclidean"):
+            model = attach(model, inner_product=inner_product)
+    spec = Spec(factory.name, inner_product or "euclidean", options, factory.sha256)
+    return _with_spec(model, spec)
+
+
+def _without_form(
+    builder: Callable[..., Any], name: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Options without `form` for a builder that takes none: there W is attached, as a factor."""
+    form = options.get("form", "factor")
+    if "form" in inspect.signature(builder).parameters:
+        return options
+    if form != "factor":
+        raise ArgumentError(
+            f"form is {form!r}, but {name} takes no form: LCV is attached to its network, which is "
+            f"possible in the form 'factor' alone"
+        )
+    return {key: value for key, value in options.items() if key != "form"}
+
+
+def _with_spec(model: nn.Module, spec: Spec) -> nn.Module:
+    cast(Any, model).spec = spec
     return model
 
 
@@ -61,10 +107,13 @@ def load(
 ) -> nn.Module:
     """A network with trained weights, in evaluation mode.
 
-    name:    a key of BUILDERS or, for the weights that come with the package, of EMBEDDED
-    weights: a file of any family that `lcv.models.weights` knows, or the name of a published
-             checkpoint, which is then fetched, or of embedded ones, which are the default
-    inner_product, options: as for `build`; by default what the file says, else "elliptical"
+    name:    a key of NETWORKS; of EMBEDDED, for the weights that come with the package; or a
+             factory, "package.module:factory" or "file.py:factory"
+    weights: a file of any family that the network knows, or the name of a published checkpoint,
+             which is then fetched, or of embedded ones, which are the default. A factory's network
+             keeps the weights that the factory gave it, unless a file with its own names is given.
+    inner_product, options: as for `build`; by default what the file says, else "elliptical", or for
+             a factory what it builds
     """
     if isinstance(name, str) and name in EMBEDDED:
         if weights is None:
@@ -72,9 +121,12 @@ def load(
         elif isinstance(weights, str) and weights == name:  # its own, said twice
             name = EMBEDDED[name]
     check_name(name, embedded=weights is None)
-    check_options(name, options)
     if inner_product is not None:
         check_inner_product(inner_product)
+    if is_factory(name) and weights is None:
+        return _from_factory(find_factory(name), inner_product, options).eval()
+    if not is_factory(name):
+        check_options(name, options)
     if weights is None:
         raise WeightsError(
             f"{name}: no weights of this network come with the package (there are those of "
@@ -92,7 +144,9 @@ def from_checkpoint(
     inner_product: str | None = None,
     **options: Any,
 ) -> tuple[nn.Module, list[str]]:
-    """The network that a checkpoint is for, filled with it, and what there is to say about it."""
+    """The network that a checkpoint is for, filled with it, and notes for the user."""
+    if name is not None and is_factory(name):
+        return _filled_by_factory(find_factory(name), checkpoint, inner_product, options)
     found = found_in(checkpoint, name)
     _check_said_options(checkpoint, found)
     kind = inner_product or found.inner_product or "elliptical"
@@ -101,15 +155,50 @@ def from_checkpoint(
     return model.eval(), notes
 
 
+def _filled_by_factory(
+    factory: Factory, checkpoint: Checkpoint, inner_product: str | None, options: dict[str, Any]
+) -> tuple[nn.Module, list[str]]:
+    """A factory's network with a file's tensors, which bear the network's own names."""
+    found = own_description(checkpoint)
+    kind = inner_product
+    if kind is None:
+        kind = found.inner_product if found else kind_of_w(checkpoint.state)
+    given = {**(found.options if found else {}), **options}
+    model = _from_factory(factory, kind, given)
+    notes = fill(model, checkpoint.state, checkpoint, source_notes(factory, found))
+    return model.eval(), notes
+
+
+def source_notes(factory: Factory, found: Found | None) -> list[str]:
+    """A warning where weights were saved from another version of the factory's source."""
+    if found is None or found.source in (None, factory.sha256):
+        return []
+    return [f"the source of {factory.name} has changed since these weights were saved"]
+
+
 def found_in(checkpoint: Checkpoint, name: str | None = None) -> Found:
     """What a checkpoint says of its network, which has to be the one of this name, if any."""
     found = model_of(checkpoint)
+    if is_factory(found.name):
+        raise WeightsError(
+            f"{checkpoint.path}: these are weights of a network that {found.name} builds. Name it as "
+            f"the model, with the path of its file: lcv imports no code that only a file names."
+        )
     if name is not None and name != found.name:
         raise WeightsError(
             f"{checkpoint.path}: these are weights of {found.name}, wanted those of {name}. "
             f"Ask for model {found.name!r} or give another file."
         )
     return found
+
+
+def fill_from(model: nn.Module, checkpoint: Checkpoint) -> list[str]:
+    """Fill a network that `build` made; returns notes. A file of another network is refused."""
+    spec = spec_of(model)
+    if is_factory(spec.name):
+        return fill(model, checkpoint.state, checkpoint, [])
+    found_in(checkpoint, spec.name)
+    return fit(model, checkpoint)
 
 
 def _check_said_options(checkpoint: Checkpoint, found: Found) -> None:

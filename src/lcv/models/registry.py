@@ -12,18 +12,29 @@ from torch import nn
 
 from lcv.errors import ArgumentError, WeightsError
 from lcv.inner_product import INNER_PRODUCTS
-from lcv.models.ddflow import ddflow
+from lcv.models.ddflow import DDFlow, ddflow
 from lcv.models.embedded import EMBEDDED
-from lcv.models.raft import raft_large, raft_small
-from lcv.models.vcn import vcn, vcn_small
+from lcv.models.factory import is_factory
+from lcv.models.raft import RAFT, raft_large, raft_small
+from lcv.models.types import Family
+from lcv.models.vcn import VCN, vcn, vcn_small
 from lcv.words import did_you_mean
 
-BUILDERS: dict[str, Callable[..., nn.Module]] = {
-    "raft-large": raft_large,
-    "raft-small": raft_small,
-    "vcn": vcn,
-    "vcn-small": vcn_small,
-    "ddflow": ddflow,
+
+@dataclass(frozen=True)
+class Entry:
+    """A network of the package: what builds it, and the families of its checkpoints."""
+
+    builder: Callable[..., nn.Module]
+    names: tuple[Family, ...] = ()
+
+
+NETWORKS = {
+    "raft-large": Entry(raft_large, RAFT.names),
+    "raft-small": Entry(raft_small, RAFT.names),
+    "vcn": Entry(vcn, VCN.names),
+    "vcn-small": Entry(vcn_small, VCN.names),
+    "ddflow": Entry(ddflow, DDFlow.names),
 }
 
 
@@ -32,35 +43,38 @@ class Spec:
     """How to build a network again: enough to be written into a file beside its weights.
 
     options: plain values of JSON only
+    source:  the sha256 of a factory's source file; None for a network of the package
     """
 
     name: str
     inner_product: str = "elliptical"
     options: dict[str, Any] = field(default_factory=dict)
+    source: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 def check_name(name: Any, embedded: bool = False) -> None:
-    """Refuse what is not a key of BUILDERS.
+    """Refuse what is neither the name of a network nor that of a factory.
 
     embedded: the caller takes the names of embedded weights too, so they are listed with the rest
     """
     if not isinstance(name, str):
         raise ArgumentError(
-            f"the model is a {type(name).__name__}, wanted one of the names {', '.join(BUILDERS)}"
+            f"the model is a {type(name).__name__}, wanted one of the names {', '.join(NETWORKS)}"
         )
-    if name in EMBEDDED and name not in BUILDERS:
+    if name in EMBEDDED and name not in NETWORKS:
         raise ArgumentError(
             f"{name!r} names weights that come with the package and no network of its own, wanted "
             f"the network, {EMBEDDED[name]!r}"
         )
-    if name not in BUILDERS:
-        known = dict.fromkeys((*BUILDERS, *(EMBEDDED if embedded else ())))
+    if name not in NETWORKS and not is_factory(name):
+        known = dict.fromkeys((*NETWORKS, *(EMBEDDED if embedded else ())))
         raise ArgumentError(
             f"unknown model {name[:80]!r}{did_you_mean(name, known)}; there are "
-            f"{', '.join(known)}, and `lcv models` says more about each"
+            f"{', '.join(known)}, and `lcv models` says more about each; for a network of your own, "
+            f"write package.module:factory or file.py:factory"
         )
 
 
@@ -73,8 +87,8 @@ def check_inner_product(kind: Any) -> None:
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
-    """Refuse options that the network's builder does not take."""
-    taken = list(inspect.signature(BUILDERS[name]).parameters)
+    """Refuse options that the builder of a network of the package does not take."""
+    taken = list(inspect.signature(NETWORKS[name].builder).parameters)
     unknown = [each for each in options if each not in taken]
     if unknown:
         raise ArgumentError(
@@ -103,7 +117,8 @@ def read_spec(text: Any, path: Any) -> Spec:
         raise WeightsError(_unlike(path, f"{str(text)[:40]!r} is no JSON")) from None
     if not isinstance(said, dict):
         raise WeightsError(_unlike(path, f"it is a {type(said).__name__}"))
-    strangers = sorted(said.keys() ^ {"name", "inner_product", "options"})
+    wanted = {"name", "inner_product", "options"}
+    strangers = sorted((said.keys() - {"source"}) ^ wanted)
     if strangers:
         raise WeightsError(_unlike(path, f"{', '.join(strangers)[:80]} is missing or unknown"))
     if not isinstance(said["options"], dict):
@@ -111,10 +126,11 @@ def read_spec(text: Any, path: Any) -> Spec:
     try:
         check_name(said["name"])
         check_inner_product(said["inner_product"])
-        check_options(said["name"], said["options"])
+        if said["name"] in NETWORKS:
+            check_options(said["name"], said["options"])
     except ArgumentError as error:
         raise WeightsError(_unlike(path, str(error))) from None
-    return Spec(said["name"], said["inner_product"], said["options"])
+    return Spec(said["name"], said["inner_product"], said["options"], said.get("source"))
 
 
 def _unlike(path: Any, what: str) -> str:

@@ -18,10 +18,9 @@ from torch import Tensor, nn
 from lcv.errors import ArgumentError
 from lcv.inner_product import INNER_PRODUCTS, Euclidean, InnerProduct, make_inner_product
 from lcv.inner_product.base import transform
-from lcv.models.raft import RAFT
-
-# Foreign families: the attribute that is their feature encoder, and the linear layer it ends in.
-ENCODERS = {"feature_encoder": "conv", "fnet": "conv2"}
+from lcv.models.convention import ENCODERS
+from lcv.models.types import FlowModel
+from lcv.models.wrap import Wrapped, wrap
 
 
 def attach(
@@ -29,21 +28,27 @@ def attach(
     after: str | None = None,
     channels: int | None = None,
     inner_product: str = "elliptical",
+    **convention: Any,
 ) -> nn.Module:
     """A copy of a network with LCV at W = I, which changes no output until it is trained.
 
-    Our own networks get the inner product in its slot. In a foreign one it stands behind the
-    module named `after`, which must give the features of both frames, (b, channels, h, w), one by
-    one or in a list or tuple. RAFT of the authors and of torchvision need no further words.
-    The inner product is then the submodule `after`.inner_product; other names do not change.
+    Our own networks get the inner product in its slot. A foreign one is wrapped, if it is not yet,
+    and the inner product stands behind its module named `after`, which must give the features of
+    both frames, (b, channels, h, w), one by one or in a list or tuple. RAFT of the authors and of
+    torchvision need no `after`. The inner product is then the submodule `after`.inner_product;
+    other names do not change.
+
+    convention: how a foreign network is called, as for `lcv.wrap`
     """
     _check_bare("attach", model)
     twin = copy.deepcopy(model)
-    if hasattr(twin, "inner_products"):
-        if after is not None or channels is not None:
+    if isinstance(twin, FlowModel) and not isinstance(twin, Wrapped):
+        given = {"after": after, "channels": channels, **convention}
+        named = [name for name, value in given.items() if value is not None]
+        if named:
             raise ArgumentError(
-                f"attach: {type(twin).__name__} has a slot for the inner product; `after` and "
-                f"`channels` are for networks that have none. Leave them out."
+                f"attach: {type(twin).__name__} has a slot for the inner product; "
+                f"{', '.join(named)} is for networks that have none. Leave it out."
             )
         _fill_slots(twin, inner_product)
         return twin
@@ -52,37 +57,57 @@ def attach(
             "attach: a `free` W cannot stand behind an encoder that serves both frames: that "
             "takes a Q with QᵀQ = W, which need not exist. Use 'elliptical' or 'gram'."
         )
-    after = after or _known_encoder(twin)
+    if not isinstance(twin, Wrapped):
+        twin = wrap(twin, **convention)
+    elif convention:
+        raise ArgumentError(
+            f"attach: the network is wrapped already; leave {', '.join(convention)} out"
+        )
+    _attach_behind(twin, after, channels, inner_product)
+    _respecify(twin, inner_product)
+    return twin
+
+
+def _attach_behind(
+    wrapped: Wrapped, after: str | None, channels: int | None, inner_product: str
+) -> None:
+    network = cast(nn.Module, wrapped.network)
+    after = after or wrapped.convention.after or _known_encoder(network)
     try:
-        encoder = twin.get_submodule(after)
+        encoder = network.get_submodule(after)
     except AttributeError:
-        names = [name for name, _ in twin.named_children()]
+        names = [name for name, _ in network.named_children()]
         raise ArgumentError(f"attach: the model has no module {after!r}; it has {names}") from None
     if hasattr(encoder, "inner_product"):
         raise ArgumentError(f"attach: {after} already has an inner product")
-    channels = channels or _output_channels(encoder, after)
+    channels = channels or wrapped.convention.channels or _output_channels(wrapped, after)
     product = make_inner_product(inner_product, channels, "factor")
     like = next(encoder.parameters(), None)
     encoder.inner_product = product if like is None else product.to(like)
     encoder.inner_product.train(encoder.training)
     encoder.register_forward_hook(_multiply_features)
-    return twin
+
+
+def set_inner_product(model: nn.Module, level: str, product: nn.Module) -> None:
+    """Put an inner product into the slot of a level; RAFT's one slot has no name."""
+    if isinstance(model, Wrapped):
+        cast(nn.Module, model.network).get_submodule(level).inner_product = product
+    elif level:
+        cast(Any, model).inner_products[level] = product
+    else:
+        model.inner_product = product
 
 
 def _fill_slots(model: nn.Module, inner_product: str) -> None:
-    """Exchange the inner products of one of our networks, form and channels kept."""
-    for level, old in cast(Any, model).inner_products.items():
+    """Exchange the inner products of a network with slots, form and channels kept."""
+    for level, old in [*cast(Any, model).inner_products.items()]:
         if list(old.parameters()):
             raise ArgumentError(
                 f"attach: this {type(model).__name__} has a W already ({type(old).__name__}), which "
                 f"would be thrown away. Fold it first (lcv.fold), or build the network anew."
             )
         new = make_inner_product(inner_product, old.channels, old.form)
-        new = new.to(next(model.parameters())).train(model.training)
-        if level:
-            cast(Any, model).inner_products[level] = new
-        else:
-            model.inner_product = new
+        set_inner_product(model, level, new.to(next(model.parameters())).train(model.training))
     _respecify(model, inner_product)
 
 
@@ -134,80 +159,91 @@ def _check_bare(function: str, model: object) -> None:
         )
 
 
-def _known_encoder(model: nn.Module) -> str:
+def _known_encoder(network: nn.Module) -> str:
     for name, last in ENCODERS.items():
-        encoder = getattr(model, name, None)
+        encoder = getattr(network, name, None)
         if isinstance(encoder, nn.Module) and isinstance(getattr(encoder, last, None), nn.Conv2d):
             return name
     raise ArgumentError(
-        f"attach: {type(model).__name__} is no network that is known here; name the module whose "
+        f"attach: {type(network).__name__} is no network that is known here; name the module whose "
         f"output enters the cost volume: attach(model, after=…, channels=…)"
     )
 
 
-def _output_channels(encoder: nn.Module, after: str) -> int:
-    last = ENCODERS.get(after)
-    layer = getattr(encoder, last, None) if last else encoder
-    if isinstance(layer, nn.Conv2d):
-        return layer.out_channels
-    raise ArgumentError(f"attach: say how many channels {after} gives: attach(…, channels=…)")
+def _output_channels(wrapped: Wrapped, after: str) -> int:
+    layer = wrapped.linear_end(after)
+    if layer is None:
+        raise ArgumentError(f"attach: say how many channels {after} gives: attach(…, channels=…)")
+    return int(layer.weight.shape[0])
 
 
 def fold(model: nn.Module, into: str | None = None) -> nn.Module:
     """A copy that computes the same function without LCV: Q multiplied into the last linear layer.
 
-    For RAFT, ours or one that `attach` has been at. `into` names the layer of a foreign network
-    whose bare output is what the inner product stands behind.
+    For RAFT, and for a foreign network that `attach` has been at. `into` names the layer of a
+    foreign network whose bare output is what the inner product stands behind.
     Facts: equal to rounding; as many parameters as the vanilla network.
     """
     _check_bare("fold", model)
     twin = copy.deepcopy(model)
-    if hasattr(twin, "inner_products") and into is not None:
-        raise ArgumentError("fold: `into` is for foreign networks; ours know their last layer")
-    if isinstance(twin, RAFT):
-        _multiply_into(twin.fnet.conv2, _factor_of(twin.inner_product))
-        twin.inner_product = Euclidean(twin.inner_product.channels, twin.inner_product.form)
+    if isinstance(twin, Wrapped):
+        _fold_attached(twin, into)
         _respecify(twin, "euclidean")
         return twin
-    if hasattr(twin, "inner_products"):
+    if not isinstance(twin, FlowModel):
+        raise ArgumentError(f"fold: there is no inner product in this {type(twin).__name__}")
+    if into is not None:
+        raise ArgumentError("fold: `into` is for foreign networks; ours know their last layer")
+    layer = twin.layer_before_w()
+    if layer is None:
         raise ArgumentError(
             f"fold: {type(twin).__name__} scales its features to unit length before the cost "
             f"volume, so no linear layer stands before W to take it in: here W adds capacity. "
             f"Keep the model as it is."
         )
-    attached = [
-        (name, module)
-        for name, module in twin.named_modules()
-        if isinstance(getattr(module, "inner_product", None), InnerProduct)
-    ]
+    for level, product in twin.inner_products.items():
+        product = cast(InnerProduct, product)
+        _multiply_into(layer, _factor_of(product))
+        set_inner_product(twin, level, Euclidean(product.channels, product.form))
+    _respecify(twin, "euclidean")
+    return twin
+
+
+def _fold_attached(wrapped: Wrapped, into: str | None) -> None:
+    attached = wrapped.inner_products
     if not attached:
-        raise ArgumentError(f"fold: there is no inner product in this {type(twin).__name__}")
-    for name, encoder in attached:
-        layer = _last_layer(twin, encoder, name, into)
-        _multiply_into(layer, _factor_of(cast(InnerProduct, encoder.inner_product)))
+        raise ArgumentError(
+            f"fold: there is no inner product in this {type(wrapped.network).__name__}"
+        )
+    network = cast(nn.Module, wrapped.network)
+    for name, product in attached.items():
+        layer = _last_layer(wrapped, name, into)
+        _multiply_into(layer, _factor_of(cast(InnerProduct, product)))
+        encoder = network.get_submodule(name)
         del encoder.inner_product
         hooks = encoder._forward_hooks
         for key in [key for key, hook in hooks.items() if hook is _multiply_features]:
             del hooks[key]
-    return twin
 
 
-def _last_layer(
-    model: nn.Module, encoder: nn.Module, name: str, into: str | None
-) -> nn.Conv2d | nn.Linear:
-    known = ENCODERS.get(name.rpartition(".")[2])
+def _last_layer(wrapped: Wrapped, name: str, into: str | None) -> nn.Conv2d | nn.Linear:
     try:
-        layer = model.get_submodule(into) if into else getattr(encoder, known or "", encoder)
+        layer = (
+            cast(nn.Module, wrapped.network).get_submodule(into)
+            if into
+            else wrapped.linear_end(name)
+        )
     except AttributeError:
         raise ArgumentError(f"fold: the model has no module {into!r}") from None
     if not isinstance(layer, nn.Conv2d | nn.Linear):
+        kind = type(cast(nn.Module, wrapped.network).get_submodule(into or name)).__name__
         raise ArgumentError(
-            f"fold: {into or name} is a {type(layer).__name__}, not a bare linear layer. Name the "
+            f"fold: {into or name} is a {kind}, not a bare linear layer. Name the "
             f"convolution whose output leaves {name} untouched: fold(model, into=…); if there is "
             f"none (a norm or an activation comes last), W cannot be folded."
         )
     width = layer.weight.shape[0]
-    channels = cast(InnerProduct, encoder.inner_product).channels
+    channels = cast(InnerProduct, wrapped.inner_products[name]).channels
     if width != channels:
         raise ArgumentError(
             f"fold: {into or name} gives {width} channels and the inner product has {channels}; name "

@@ -1,25 +1,23 @@
 """Whose weights a file holds, and how they become ours.
 
-Families: RAFT's authors (ptlflow's files bear the same names), torchvision, VCN's authors,
-DDFlow's TensorFlow variables, our own files, and the bare state_dict of a network of ours. A
-missing W means W = I and is said; anything else missing, extra or of another shape is one error
-that lists it all.
+A file is ours (its header describes the network), or of a family that a network knows: its authors'
+names, torchvision's, and so on. A missing W means W = I and is noted; anything else missing, extra
+or of another shape is one error that lists it all.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from lcv.errors import WeightsError
 from lcv.models.archive import Checkpoint, listing, untrusted
-from lcv.models.ddflow import names as ddflow_names
-from lcv.models.raft import names as raft_names
-from lcv.models.registry import read_spec
-from lcv.models.vcn import names as vcn_names
+from lcv.models.registry import NETWORKS, read_spec
+from lcv.models.types import Family, State
 
 OWN_KEY = "lcv"  # the entry of a safetensors header that holds our description of the model
 
@@ -34,56 +32,51 @@ KINDS = {
 }
 """The kind of inner product by its parameters' names."""
 
-State = dict[str, Tensor]
-
 
 @dataclass(frozen=True)
 class Found:
     """What a file says of its model. `inner_product` is None where it has no W that is known.
 
-    family: "lcv" (our file), "bare" (our names, no description), "raft", "torchvision", "vcn" or
-    "ddflow" (those of the authors)
+    family: None for a file of ours;  source: the hash of the factory's source that it names
     """
 
     name: str
-    family: str
+    family: Family | None
     inner_product: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    source: str | None = None
 
 
 def model_of(checkpoint: Checkpoint) -> Found:
     """Which network, and which family of names, a checkpoint is of."""
-    if checkpoint.kind == "safetensors" and OWN_KEY in checkpoint.extras:
-        said = read_spec(checkpoint.extras[OWN_KEY], checkpoint.path)
-        return Found(said.name, "lcv", said.inner_product, said.options)
-    state = checkpoint.state
-    kind = _kind_of_w(state)
-    if raft_names.is_authors(state):
-        return Found(_raft(state, "fnet.conv2.weight", checkpoint), "raft", kind)
-    if raft_names.is_torchvision(state):
-        return Found(_raft(state, "feature_encoder.conv.weight", checkpoint), "torchvision", kind)
-    if "f6.proj.0.conv1.weight" in state:
-        name = "vcn" if "f2.proj.0.conv1.weight" in state else "vcn-small"
-        return Found(name, "vcn", kind)
-    if any(key.startswith("feature_extractor/conv1_1/weights") for key in state):
-        return Found("ddflow", "ddflow", kind)
-    if "levels.6.filter.project.conv.weight" in state:
-        name = "vcn" if any(key.startswith("levels.2.") for key in state) else "vcn-small"
-        heads = any(".out_of_range." in key for key in state)
-        options: dict[str, Any] = {"heads": True} if heads else {}
-        if kind == "free":  # the one form it has, and not VCN's default
-            options["form"] = "left"
-        return Found(name, "bare", kind, options)
-    if "estimators.6.conv1.weight" in state:
-        return Found("ddflow", "bare", kind)
+    found = own_description(checkpoint)
+    if found is not None:
+        return found
+    families = dict.fromkeys(family for entry in NETWORKS.values() for family in entry.names)
+    for family in families:
+        try:
+            named = family.recognise(checkpoint.state)
+        except WeightsError as error:
+            raise WeightsError(f"{checkpoint.path}: {error}") from None
+        if named is not None:
+            return Found(named.network, family, kind_of_w(checkpoint.state), named.options)
     raise WeightsError(
-        f"{checkpoint.path}: no known network has these {len(state)} names: "
-        f"{', '.join(sorted(state)[:4])} … Known are RAFT (the authors', torchvision's and "
-        f"ptlflow's names), VCN, DDFlow and files written by lcv."
+        f"{checkpoint.path}: no known network has these {len(checkpoint.state)} names: "
+        f"{', '.join(sorted(checkpoint.state)[:4])} … Known are {', '.join(NETWORKS)} under their "
+        f"authors' names, torchvision's and ptlflow's RAFT, and files written by lcv. For a network "
+        f"of your own, name its factory as the model."
     )
 
 
-def _kind_of_w(state: State) -> str | None:
+def own_description(checkpoint: Checkpoint) -> Found | None:
+    """What a file of ours says of its network; None for files of others."""
+    if checkpoint.kind != "safetensors" or OWN_KEY not in checkpoint.extras:
+        return None
+    spec = read_spec(checkpoint.extras[OWN_KEY], checkpoint.path)
+    return Found(spec.name, None, spec.inner_product, spec.options, spec.source)
+
+
+def kind_of_w(state: State) -> str | None:
     """The kind of W by its parameters' names, those of all levels taken together."""
     leaves = {
         name.removesuffix(":0").replace("/", ".").rpartition(".")[2]
@@ -93,59 +86,35 @@ def _kind_of_w(state: State) -> str | None:
     return KINDS.get(frozenset(leaves))
 
 
-def _raft(state: State, last_convolution: str, checkpoint: Checkpoint) -> str:
-    if last_convolution not in state:
-        raise WeightsError(f"{checkpoint.path}: RAFT's names, but no {last_convolution} among them")
-    return "raft-small" if state[last_convolution].shape[:1] == (128,) else "raft-large"
-
-
 def to_ours(checkpoint: Checkpoint, model: nn.Module) -> tuple[State, list[str]]:
-    """The checkpoint's tensors under our names, and what there is to say about them."""
+    """The checkpoint's tensors under our names, and notes for the user."""
     found = model_of(checkpoint)
-    state, family = checkpoint.state, found.family
-    own_names = [name for name in model.state_dict() if not _is_of_w(name)]
-    if family == "raft":
-        ours, notes = raft_names.from_authors_names(state)
-        return ours, notes + _said_by_names(found)
-    if family == "torchvision":
-        return raft_names.from_torchvision_names(state, own_names), []
-    if family == "vcn":
-        has_heads = any(".out_of_range." in name for name in own_names)
-        ours = vcn_names.from_authors(state, heads=has_heads)
-        notes = []
-        if not has_heads and any("_convo." in name for name in state):
-            notes.append("the out-of-range heads, used in training only, were left out")
-        if "mean_L" in checkpoint.extras:
-            ours |= vcn_names.means_from_authors(checkpoint.extras)
-        else:
-            ours |= {name: getattr(model, name) for name in ("mean1", "mean2")}
-            notes.append("no colour means in the file: 0.33 is assumed for every channel")
-        return ours, notes
-    if family == "ddflow":
-        return ddflow_names.from_tensorflow(state), []
-    return dict(state), _said_by_names(found) if family == "bare" else []
-
-
-def _said_by_names(found: Found) -> list[str]:
-    """What is worth saying of a bare state_dict: what its names tell, and what they cannot."""
-    notes = []
+    if found.family is None:
+        return dict(checkpoint.state), []
+    ours, notes = found.family.read(checkpoint.state, checkpoint.extras, model)
     if found.inner_product not in (None, "elliptical"):
-        notes.append(f"W is `{found.inner_product}`, judging by its parameters' names")
-    if found.name.startswith("vcn"):
-        notes.append("names do not say form, md and fac: those asked for, or the defaults, hold")
-    return notes
+        notes = [f"W is `{found.inner_product}`, judging by its parameters' names", *notes]
+    return ours, notes
 
 
 def fit(model: nn.Module, checkpoint: Checkpoint) -> list[str]:
-    """Fill the model; returns what there is to say. Refuses whatever does not fit, all at once."""
+    """Fill a network of the package; returns notes. Refuses whatever does not fit, all at once."""
     with untrusted(checkpoint.path, "its tensors cannot be brought under our names"):
         state, notes = to_ours(checkpoint, model)
+    return fill(model, state, checkpoint, notes)
+
+
+def fill(model: nn.Module, state: State, checkpoint: Checkpoint, notes: list[str]) -> list[str]:
+    """Fill any network with tensors under its own names; W may be missing, nothing else."""
     wanted = model.state_dict()
     missing = [name for name in wanted if name not in state]
     of_w = [name for name in wanted if _is_of_w(name)]
     if of_w and not any(name in state for name in of_w):
         missing = [name for name in missing if not _is_of_w(name)]
-        notes.append("no W in the file: it starts at W = I, which changes nothing until trained")
+        notes = [
+            *notes,
+            "no W in the file: it starts at W = I, which changes nothing until trained",
+        ]
     faults = [f"{name} is missing" for name in missing]
     for name, value in state.items():
         if name not in wanted:
@@ -165,4 +134,5 @@ def fit(model: nn.Module, checkpoint: Checkpoint) -> list[str]:
 
 
 def _is_of_w(name: str) -> bool:
-    return name.startswith(("inner_product.", "inner_products."))
+    """`inner_product.t`, `inner_products.6.t`, or in a foreign network `fnet.inner_product.t`."""
+    return re.search(r"(^|\.)inner_products?\.", name) is not None

@@ -16,7 +16,6 @@ from lcv.predict.manifest import OR_ANEW, Manifest
 from lcv.predict.memory import in_words
 from lcv.predict.pairs import Wanted
 from lcv.predict.planner import Plan
-from lcv.predict.rehearsal import rehearse
 from lcv.predict.tiles import Tiling
 
 if TYPE_CHECKING:
@@ -37,14 +36,7 @@ def known_plan(
     if said["tiling"] is not None:
         tops, lefts, height, width, coarse = said["tiling"]
         tiling = Tiling(tuple(tops), tuple(lefts), height, width, (coarse[0], coarse[1]))
-    most = rehearse(
-        predictor.engine.with_volume(said["strategy"]),
-        size,
-        wanted,
-        device=predictor.device,
-        autocast=predictor.planner.autocast,
-        tiling=tiling,
-    )
+    most = predictor.planner.peak(said["strategy"], size, wanted, tiling)
     return Plan(said["strategy"], *size, most, predictor.max_memory, tiling)
 
 
@@ -90,7 +82,7 @@ def _check(predictor: Predictor, manifest: Manifest, plan: Plan, name: str) -> N
             f"{manifest.path.parent}: its frames of {name} are computed by {plan.strategy}, and "
             f"here --strategy is {asked}. {OR_ANEW}"
         )
-    if limit is not None and plan.bytes > limit:
+    if limit is not None and plan.bytes is not None and plan.bytes > limit:
         raise FileError(
             f"{manifest.path.parent}: its frames of {name} are computed by {plan.strategy} in "
             f"{in_words(plan.bytes)}, and here --max-memory is {in_words(limit)}. Allow more. {OR_ANEW}"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lcv.cost_volume.warp import in_view, warp
 from lcv.losses.occlusion import occluded_by_consistency
-from lcv.predict.engines import Encoded, Engine
+from lcv.predict.matching import Encoded, Matcher
 
 
 class Wanted(NamedTuple):
@@ -36,13 +36,14 @@ class Flows(NamedTuple):
 
 
 def match_whole(
-    engine: Engine, first: Encoded, second: Encoded, wanted: Wanted, start: Tensor | None = None
+    matcher: Matcher, first: Encoded, second: Encoded, wanted: Wanted, start: Tensor | None = None
 ) -> Flows:
     """The pair in one piece. start: for the forward direction alone"""
-    flow, low, backward = engine.match(first, second, start)
+    output = matcher.match(first, second, start)
+    backward = None if output.backward is None else output.backward.flow
     if backward is None and wanted.both_ways:
-        backward = engine.match(second, first).flow
-    return with_companions(flow, low, backward, first.image, second.image, wanted)
+        backward = matcher.match(second, first).flow
+    return with_companions(output.flow, output.low, backward, first.image, second.image, wanted)
 
 
 def with_companions(

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from lcv.errors import ArgumentError
-from lcv.predict.engines import Engine
+from lcv.models.types import OWN_VOLUME
+from lcv.predict.matching import TILES, Matcher
 from lcv.predict.memory import free_bytes, in_words
 from lcv.predict.pairs import Wanted
 from lcv.predict.rehearsal import rehearse
@@ -33,7 +34,8 @@ class Plan:
     """How a pair of one size will be computed.
 
     strategy: "all-pairs", "on-demand" or "tiles"; "local" for VCN and DDFlow, which have one way
-    bytes:    the predicted peak, above what the process holds once the model is loaded
+    bytes:    the predicted peak, above what the process holds once the model is loaded; None for
+              foreign networks, whose memory is not predicted
     limit:    what it was chosen to fit, None where nobody asked
     tiling:   how the image is cut, if it is
     """
@@ -41,7 +43,7 @@ class Plan:
     strategy: str
     height: int
     width: int
-    bytes: int
+    bytes: int | None
     limit: int | None = None
     tiling: Tiling | None = None
 
@@ -49,6 +51,8 @@ class Plan:
     def text(self) -> str:
         """The plan in a sentence."""
         size = f"{self.width}×{self.height}: {self.strategy}"
+        if self.bytes is None:
+            return size
         memory = f"about {in_words(self.bytes)}"
         if self.limit is not None:
             memory += f" of {in_words(self.limit)}"
@@ -72,14 +76,14 @@ class Planner:
     def __init__(
         self,
         name: str,
-        engine: Engine,
+        matcher: Matcher,
         device: torch.device,
         *,
         autocast: torch.dtype | None = None,
         limit: int | None = None,
         strategy: str = "auto",
     ) -> None:
-        self.name, self.engine, self.device = name, engine, device
+        self.name, self.matcher, self.device = name, matcher, device
         self.autocast, self.limit, self.strategy = autocast, limit, strategy
         self._plans: dict[tuple[int, int, Wanted], Plan] = {}
         self._kept: dict[tuple[int, int, Wanted], Plan] = {}
@@ -103,14 +107,14 @@ class Planner:
     def _choose(self, height: int, width: int, wanted: Wanted) -> Plan:
         limit = free_bytes(self.device) if self.limit is None else self.limit
         tried = []
-        for strategy in self.engine.strategies:
+        for strategy in self.matcher.strategies:
             if self.strategy in ("auto", strategy):
-                make = self._tiled if strategy == "tiles" else self._whole
+                make = self._tiled if strategy == TILES else self._whole
                 plan = make(strategy, height, width, wanted, limit)
                 if plan is not None and self._fits(plan):
                     return plan
                 tried += [] if plan is None else [plan]
-        least = min(tried, key=lambda plan: plan.bytes)
+        least = min(tried, key=lambda plan: plan.bytes or 0)
         found = (
             f"only {in_words(limit)} of memory are free"
             if self.limit is None
@@ -119,7 +123,7 @@ class Planner:
         how = f"tiles of {SIDES[-1]} pixels" if least.tiling else least.strategy
         asked = "" if self.strategy == "auto" else ", which was asked for"
         raise ArgumentError(
-            f"{found}, but {self.name} needs at least {in_words(int(least.bytes * MARGIN))} for "
+            f"{found}, but {self.name} needs at least {in_words(int((least.bytes or 0) * MARGIN))} for "
             f"frames of {width}×{height} pixels (as {how}{asked}). Allow more, or make the frames "
             f"smaller."
         )
@@ -127,17 +131,17 @@ class Planner:
     def _fits(self, plan: Plan) -> bool:
         # Who asks for a strategy and sets no limit knows better than a guess at what is free.
         insisted = self.limit is None and self.strategy != "auto"
-        return insisted or plan.bytes * MARGIN <= (plan.limit or 0)
+        return insisted or (plan.bytes or 0) * MARGIN <= (plan.limit or 0)
 
     def _tiled(
         self, strategy: str, height: int, width: int, wanted: Wanted, limit: int
     ) -> Plan | None:
         """The largest tiles that fit, or the smallest if none do; None if the image is smaller."""
         sides = [side for side in SIDES if side < max(height, width)]
-        if not sides and self.strategy != "tiles":
+        if not sides and self.strategy != TILES:
             return None
         tilings = [
-            make_tiling(height, width, side, self.engine.least)
+            make_tiling(height, width, side, self.matcher.model.least_side)
             for side in sides or [max(height, width)]
         ]
         plans: dict[int, Plan] = {}
@@ -161,12 +165,20 @@ class Planner:
         limit: int,
         tiling: Tiling | None = None,
     ) -> Plan:
-        most = rehearse(
-            self.engine.with_volume(strategy),
-            (height, width),
+        most = self.peak(strategy, (height, width), wanted, tiling)
+        return Plan(strategy, height, width, most, limit, tiling)
+
+    def peak(
+        self, strategy: str, size: tuple[int, int], wanted: Wanted, tiling: Tiling | None = None
+    ) -> int | None:
+        """The predicted peak of a pair of this size in bytes; None where it cannot be predicted."""
+        if strategy == OWN_VOLUME:
+            return None
+        return rehearse(
+            self.matcher.with_strategy(strategy),
+            size,
             wanted,
             device=self.device,
             autocast=self.autocast,
             tiling=tiling,
         )
-        return Plan(strategy, height, width, most, limit, tiling)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from lcv.errors import ArgumentError, ShapeError
 from lcv.models.build import load
+from lcv.models.embedded import EMBEDDED
 from lcv.models.registry import Spec
-from lcv.predict.engines import Encoded, engine_for
+from lcv.models.wrap import as_flow_model
 from lcv.predict.frames import Frame, as_frame, in_words, same_size
+from lcv.predict.matching import Encoded, matcher_for
 from lcv.predict.memory import parse_bytes
 from lcv.predict.pairs import Flows, Wanted, match_whole
 from lcv.predict.planner import Plan, Planner
@@ -29,8 +31,8 @@ class Predictor:
 
         flow = lcv.Predictor("raft-large")("frame1.png", "frame2.png").flow
 
-    model:      the name of a network, or one that `lcv.build` or `lcv.load` made, which is put
-                into evaluation mode
+    model:      the name of a network, a factory ("file.py:factory"), or a network that `lcv.build`,
+                `lcv.load`, `lcv.attach` or `lcv.wrap` made, which is put into evaluation mode
     weights:    a file or the name of a published checkpoint; by default the embedded ones
     device:     "cpu", "cuda", …; by default a GPU if there is one
     iters, pad: as the network takes them
@@ -42,7 +44,7 @@ class Predictor:
 
     def __init__(
         self,
-        model: str | nn.Module = "raft-large",
+        model: str | Callable[..., Any] = "raft-large",
         weights: str | os.PathLike[str] | None = None,
         *,
         device: str | torch.device | None = None,
@@ -59,18 +61,18 @@ class Predictor:
         self.precision = precision
         self.device = _device(device)
         network = _network(model, weights).eval().to(self.device)
-        self.name = model if isinstance(model, str) else _name(network)
-        self.engine = engine_for(network, iters, pad)
-        if strategy not in ("auto", *self.engine.strategies):
+        self.name = _name(network, model)
+        self.matcher = matcher_for(network, self.name, iters, pad)
+        if strategy not in ("auto", *self.matcher.strategies):
             raise ArgumentError(
                 f"unknown strategy {strategy!r} for {self.name}; there are auto, "
-                f"{', '.join(self.engine.strategies)}"
+                f"{', '.join(self.matcher.strategies)}"
             )
         self.strategy = strategy
         self.max_memory = None if max_memory is None else parse_bytes(max_memory)
         self.planner = Planner(
             self.name,
-            self.engine,
+            self.matcher,
             self.device,
             autocast=PRECISIONS[precision],
             limit=self.max_memory,
@@ -80,7 +82,7 @@ class Predictor:
     @property
     def model(self) -> nn.Module:
         """The network."""
-        return self.engine.model
+        return cast(nn.Module, self.matcher.model)
 
     def __call__(
         self,
@@ -132,10 +134,10 @@ class Predictor:
         self._check_size((height, width), "the frame")
         return self.planner.plan(height, width, Wanted(backward, occlusion, warp_error))
 
-    def take(self, frame: Frame) -> Encoded:
+    def take(self, frame: Frame, reused: bool = False) -> Encoded:
         """A frame on the device, its size held against the network's least; nothing encoded."""
         self._check_size(frame.size, frame.name)
-        return Encoded(frame.image.to(self.device))
+        return Encoded(frame.image.to(self.device), reused)
 
     def match(
         self,
@@ -153,11 +155,11 @@ class Predictor:
             torch.inference_mode(),
             torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None),
         ):
-            engine = self.engine.with_volume(plan.strategy)
+            matcher = self.matcher.with_strategy(plan.strategy)
             if plan.tiling is None:
-                flows = match_whole(engine, first, second, wanted, start)
+                flows = match_whole(matcher, first, second, wanted, start)
             else:
-                flows, seams = match_tiles(engine, first, second, plan.tiling, wanted, start)
+                flows, seams = match_tiles(matcher, first, second, plan.tiling, wanted, start)
                 notes = (
                     *notes,
                     f"{plan.tiling.number} tiles, which differ by {seams.mean:.2f} px on average "
@@ -166,34 +168,39 @@ class Predictor:
             return _as_result(flows, plan, notes), flows.low
 
     def _check_size(self, size: tuple[int, int], name: str) -> None:
-        if min(size) < self.engine.least:
+        if min(size) < self.matcher.model.least_side:
             raise ShapeError(
                 f"{name} is {in_words(size)} pixels; {self.name} needs at least "
-                f"{self.engine.least}×{self.engine.least}. Enlarge the frames first."
+                f"{self.matcher.model.least_side}×{self.matcher.model.least_side}. Enlarge the frames first."
             )
 
     def check_warm_start(self, warm_start: bool) -> None:
         """Refuse a warm start of a network that cannot be started anywhere."""
-        if warm_start and not self.engine.takes_start:
+        if warm_start and not self.matcher.model.takes_flow_init:
             raise ArgumentError(
                 f"{self.name} takes no flow to start from, so warm_start means nothing to it; "
                 f"leave it out, or use raft-large or raft-small"
             )
 
 
-def _network(model: str | nn.Module, weights: str | os.PathLike[str] | None) -> nn.Module:
+def _network(model: str | Callable[..., Any], weights: str | os.PathLike[str] | None) -> nn.Module:
     if isinstance(model, str):
         return load(model, weights)
     if weights is not None:
         raise ArgumentError("weights are given beside a network that has its own; leave them out")
-    if not isinstance(model, nn.Module):
+    if not callable(model):
         raise ArgumentError(f"model is a {type(model).__name__}, wanted a name or a network")
-    return model
+    return cast(nn.Module, as_flow_model(model, "the model"))
 
 
-def _name(network: nn.Module) -> str:
+def _name(network: nn.Module, given: object) -> str:
+    """As messages and results call it: embedded weights by their own name, a factory without path."""
     spec = getattr(network, "spec", None)
-    return spec.name if isinstance(spec, Spec) else type(network).__name__
+    if isinstance(given, str) and given in EMBEDDED:
+        return given
+    return (
+        spec.name if isinstance(spec, Spec) else type(getattr(network, "network", network)).__name__
+    )
 
 
 def _device(device: str | torch.device | None) -> torch.device:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from itertools import islice
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lcv.cost_volume.ondemand import OnDemand, OnDemandState, torch_impl
-from lcv.predict.engines import Encoded, Engine, RaftEngine
 from lcv.predict.ledger import Ledger, hollow_model
+from lcv.predict.matching import Encoded, Matcher
 from lcv.predict.pairs import Flows, Wanted, match_whole
 from lcv.predict.tiles import Tiling, match_tiles
 
@@ -41,7 +42,7 @@ class BriefOnDemand(OnDemand):
 
 
 def rehearse(
-    engine: Engine,
+    matcher: Matcher,
     size: tuple[int, int],
     wanted: Wanted,
     *,
@@ -51,7 +52,7 @@ def rehearse(
 ) -> int:
     """The most bytes that a pair of frames takes above what the process holds before.
 
-    size: (h, w); engine: with its volume chosen; autocast: its dtype, if any
+    size: (h, w); matcher: with its volume chosen; autocast: its dtype, if any
     On a CPU the heap is counted as glibc keeps it, with 20 MiB for what is first used then (38 in
     tiles). On CUDA it is the tensors alone.
     """
@@ -61,11 +62,11 @@ def rehearse(
         torch.no_grad(),
         torch.autocast(device.type, dtype=autocast, enabled=autocast is not None),
     ):
-        return _rehearse(_hollow(engine, device), size, wanted, device, tiling)
+        return _rehearse(_hollow(matcher, device), size, wanted, device, tiling)
 
 
 def _rehearse(
-    engine: Engine,
+    matcher: Matcher,
     size: tuple[int, int],
     wanted: Wanted,
     device: torch.device,
@@ -74,26 +75,24 @@ def _rehearse(
     with Ledger(device) as ledger:
         first, second = (Encoded(torch.empty(1, 3, *size, dtype=torch.uint8)) for _ in range(2))
         if tiling is None:
-            flows = match_whole(engine, first, second, wanted)
+            flows = match_whole(matcher, first, second, wanted)
         else:
             brief = tiling._replace(tops=tiling.tops[:1], lefts=tiling.lefts[:TILES])
-            flows, _ = match_tiles(engine, first, second, brief, wanted, shift_of=_no_shift)
+            flows, _ = match_tiles(matcher, first, second, brief, wanted, shift_of=_no_shift)
         _as_arrays(flows)
     if device.type != "cpu":
         return ledger.most
     return ledger.heap.peak + FIRST_USE + (0 if tiling is None else FIRST_COARSE)
 
 
-def _hollow(engine: Engine, device: torch.device) -> Engine:
-    engine = copy.copy(engine)
-    if isinstance(engine, RaftEngine):
-        engine.iters = min(engine.iters or ITERATIONS, ITERATIONS)
-    engine.model = hollow_model(engine.model, device)
-    volume = getattr(engine.model, "cost_volume", None)
+def _hollow(matcher: Matcher, device: torch.device) -> Matcher:
+    model: Any = hollow_model(cast(nn.Module, matcher.model), device)
+    volume = getattr(model, "cost_volume", None)
     if isinstance(volume, OnDemand):
         brief = BriefOnDemand(volume.levels, volume.radius, volume.scale, volume.max_bytes)
-        engine.model.cost_volume = brief
-    return engine
+        model.cost_volume = brief
+    iters = matcher.iters or matcher.model.defaults.iters
+    return replace(matcher, model=model, iters=None if iters is None else min(iters, ITERATIONS))
 
 
 def _as_arrays(flows: Flows) -> list[Tensor]:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 def settings_of(predictor: Predictor, job: Job) -> dict[str, Any]:
     """All that decides the numbers in a job's files. scale: None where nothing is drawn"""
     draws = job.clip or any(output.what == "png" for output in job.outputs)
-    engine = predictor.engine
     return {
         "lcv": __version__,
         "model": predictor.name,
+        "source": getattr(getattr(predictor.model, "spec", None), "source", None),
         "weights": weights_hash(predictor.model),
-        "iters": getattr(engine, "iters", None),
-        "pad": getattr(engine, "pad", None),
+        "iters": predictor.matcher.iters,
+        "pad": predictor.matcher.pad,
         "precision": predictor.precision,
         "warm_start": job.warm_start,
         "scale": (job.scale or "auto") if draws else None,

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from lcv.cost_volume.forward_interpolate import forward_interpolate
 from lcv.predict.cuts import Glance, glance, is_cut
-from lcv.predict.engines import Encoded
 from lcv.predict.frames import Frame, as_frame, same_size
+from lcv.predict.matching import Encoded
 from lcv.predict.pairs import Wanted
 from lcv.predict.result import FlowResult
 
@@ -60,7 +60,7 @@ class Stream:
 
     def _push(self, frame: Frame) -> FlowResult | None:
         predictor, last = self.predictor, self._last
-        encoded = predictor.take(frame)
+        encoded = predictor.take(frame, reused=True)
         seen = glance(encoded.image) if self.warm_start else None
         result = None
         if last is not None and self._encoded is not None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lcv.cost_volume.conventions import pixel_grid
 from lcv.cost_volume.sample import sample
-from lcv.predict.engines import Encoded, Engine
+from lcv.predict.matching import Encoded, Matcher
 from lcv.predict.pairs import Flows, Wanted, with_companions
 
 STRIDE = 8
@@ -72,7 +72,7 @@ def make_tiling(height: int, width: int, side: int, least: int) -> Tiling:
 
 
 def match_tiles(
-    engine: Engine,
+    matcher: Matcher,
     first: Encoded,
     second: Encoded,
     tiling: Tiling,
@@ -85,16 +85,16 @@ def match_tiles(
     shift_of: how far to move a tile, given the coarse flow in it; by default its median
     """
     shift_of = shift_of or median_shift
-    flow, low, seams = _one_way(engine, first.image, second.image, tiling, shift_of, start)
+    flow, low, seams = _one_way(matcher, first.image, second.image, tiling, shift_of, start)
     backward = None
     if wanted.both_ways:
-        backward, _, more = _one_way(engine, second.image, first.image, tiling, shift_of, None)
+        backward, _, more = _one_way(matcher, second.image, first.image, tiling, shift_of, None)
         seams = Seams(seams.total + more.total, seams.pixels + more.pixels)
     return with_companions(flow, low, backward, first.image, second.image, wanted), seams
 
 
 def _one_way(
-    engine: Engine,
+    matcher: Matcher,
     image1: Tensor,
     image2: Tensor,
     tiling: Tiling,
@@ -103,7 +103,8 @@ def _one_way(
 ) -> tuple[Tensor, Tensor | None, Seams]:
     h, w = image1.shape[2:]
     small1, small2 = (Encoded(_shrunk(image, tiling.coarse)) for image in (image1, image2))
-    coarse, low, _ = engine.match(small1, small2, start)
+    whole = matcher.match(small1, small2, start)
+    coarse, low = whole.flow, whole.low
     del small1, small2
     flow = torch.zeros(1, 2, h, w, device=image1.device)
     down = _weights(tiling.tops, tiling.height, h, flow.device)
@@ -114,7 +115,7 @@ def _one_way(
         beside: Tensor | None = None
         below: list[Tensor] = []
         for column, left in enumerate(tiling.lefts):
-            tile = _tile(engine, image1, image2, coarse, (top, left), tiling, shift_of)
+            tile = _tile(matcher, image1, image2, coarse, (top, left), tiling, shift_of)
             place = slice(top, top + tiling.height), slice(left, left + tiling.width)
             weight = down[row][:, None] * across[column]
             flow[:, :, place[0], place[1]] += weight * tile
@@ -129,7 +130,7 @@ def _one_way(
 
 
 def _tile(
-    engine: Engine,
+    matcher: Matcher,
     image1: Tensor,
     image2: Tensor,
     coarse: Tensor,
@@ -148,7 +149,7 @@ def _tile(
     tile1 = image1[:, :, top : top + tall, left : left + wide]
     tile2 = image2[:, :, top + down : top + down + tall, left + right : left + right + wide]
     start = moved(start, -right, -down) / STRIDE
-    return moved(engine.match(Encoded(tile1), Encoded(tile2), start).flow.float(), right, down)
+    return moved(matcher.match(Encoded(tile1), Encoded(tile2), start).flow.float(), right, down)
 
 
 def _coarse_in(

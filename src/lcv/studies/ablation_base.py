@@ -3,52 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import torch
 
 from lcv.errors import ArgumentError
 from lcv.models.build import build
-from lcv.predict.engines import engine_for
+from lcv.models.types import FlowModel
 from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
 
 VALIDATIONS = 6
 
 
+def network_for(model: ModelConfig) -> FlowModel:
+    """The network itself, with random weights, to be asked about."""
+    with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
+        return cast(FlowModel, build(model.name, "euclidean", **model.options))
+
+
 def procedural_base(model: str, weights: str | None) -> TrainConfig:
     """A short fine-tuning on procedural pairs, at a small rate as in the paper ("ct").
 
-    RAFT's batch norms keep their statistics, as in all its stages but the first; VCN's do not, as
-    in all of its own; DDFlow learns without truth, by the census loss, on pairs of small motion.
+    What the network does otherwise (its loss, frozen batch norms, …) is in its `defaults`.
     """
+    defaults = network_for(ModelConfig(model)).defaults
     base = TrainConfig(
-        model=ModelConfig(model, weights=weights, freeze_batch_norm=model.startswith("raft")),
+        model=ModelConfig(model, weights=weights),
         data=DataConfig(recipe="training", size=(256, 320), ahead=8),
         optim=OptimConfig(lr=1e-4, weight_decay=1e-5),
-        loss=LossConfig("sequence", gamma=0.8, iters=8),
+        loss=LossConfig("sequence", gamma=0.8, iters=None if defaults.iters is None else 8),
         steps=1500,
         batch=6,
         precision="bf16",
         folder="",
     )
-    if model.startswith("vcn"):
-        options = {"heads": True}
-        return replace(
-            base,
-            model=replace(base.model, options=options),
-            data=replace(base.data, size=(256, 320)),
-            optim=replace(base.optim, weight_decay=0.0),
-            loss=LossConfig("multiscale", iters=None),
-            precision="float32",
-        )
-    if model == "ddflow":
-        return replace(
-            base,
-            data=replace(base.data, recipe="moderate"),
-            optim=replace(base.optim, weight_decay=0.0),
-            loss=LossConfig("unsupervised", stage="census", iters=None),
-        )
-    if not model.startswith("raft"):
-        raise ArgumentError(f"there is no ready base for {model!r}; name a recipe of its own")
+    for name, value in defaults.finetuning.items():
+        group, _, field = name.rpartition(".")
+        if group:
+            field, value = group, replace(getattr(base, group), **{field: value})
+        base = replace(base, **{field: value})
     return base
 
 
@@ -65,13 +58,10 @@ def paced(base: TrainConfig, every: int | None = None) -> TrainConfig:
 
 def check_size(base: TrainConfig) -> None:
     """Refuse, before any cell does, a size at which the network does not work."""
-    model = base.model
-    with torch.random.fork_rng(devices=[]):  # nobody's draws are to change for it
-        network = build(model.name, model.inner_product, **model.options)
-    least = engine_for(network, None, None).least
+    least = network_for(base.model).least_side
     height, width = base.data.size
     if min(height, width) < least:
         raise ArgumentError(
-            f"size is {height}×{width}, and {model.name} takes images of at least {least}×{least}; "
-            f"choose a larger one"
+            f"size is {height}×{width}, and {base.model.name} takes images of at least "
+            f"{least}×{least}; choose a larger one"
         )

@@ -13,6 +13,7 @@ from lcv.evaluate.calling import evaluating
 from lcv.evaluate.metrics import flow_sums, metrics_of
 from lcv.evaluate.run import Readable
 from lcv.evaluate.sources import records_in
+from lcv.models.types import tensor_of
 from lcv.studies.ablation_split import HELD_OUT, held_out_records, procedural_test_pairs
 from lcv.train.config import TrainConfig
 from lcv.train.kept import Kept, Pair
@@ -65,7 +66,7 @@ def measure(
 
 def sums_by_pair(model: nn.Module, pairs: Iterable[Pair], **options: Any) -> Tensor:
     """What `flow_sums` gives for each pair alone: (n, sums), on the host."""
-    dtype = next(model.parameters()).dtype
+    dtype = tensor_of(model).dtype
     sums = []
     with evaluating(model, "float64" if dtype == torch.float64 else "float32") as network:
         for image1, image2, truth, valid in pairs:

@@ -31,6 +31,7 @@ from lcv.studies.ablation_split import (
     write_list,
 )
 from lcv.studies.columns import BY_NAME, COLUMNS, Column
+from lcv.studies.null_controls import null_controls
 from lcv.train.config import TrainConfig
 
 FORMAT = "lcv ablation 1"
@@ -64,6 +65,7 @@ class Study:
     pairs: how many procedural pairs are tested on
     split: how scenes of a file dataset are held out, see `split_scenes`
     keep:  whether a finished cell keeps its best weights
+    null:  the names of columns that compute what "continued" does, see `null_controls`
     """
 
     folder: Path
@@ -75,6 +77,7 @@ class Study:
     split: str = RULES[0]
     weights_sha256: str | None = None
     keep: bool = True
+    null: tuple[str, ...] = ()
 
     @property
     def model(self) -> str:
@@ -138,6 +141,7 @@ class Study:
             "split": self.split,
             "weights_sha256": self.weights_sha256,
             "keep": self.keep,
+            "null_controls": list(self.null),
         }
 
 
@@ -180,6 +184,7 @@ def prepare(
         split,
         weights,
         keep,
+        null_controls(base.model, columns),
     )
     if (folder / "study.json").exists():
         study = _joined(read_study(folder), study)
@@ -203,16 +208,21 @@ def read_study(folder: str | os.PathLike[str]) -> Study:
     unknown = [name for name in said["columns"] if name not in BY_NAME]
     if unknown:
         raise FileError(f"{path}: there is no column {unknown[0]!r}; the file is of a newer lcv")
+    base = config_from(said["base"], str(path))
+    columns = tuple(BY_NAME[name] for name in said["columns"])
+    if "null_controls" not in said:  # a study of version 0.1, which knew our own networks alone
+        said["null_controls"] = null_controls(base.model, columns)
     return Study(
         folder,
-        config_from(said["base"], str(path)),
-        tuple(BY_NAME[name] for name in said["columns"]),
+        base,
+        columns,
         tuple(said["seeds"]),
         said["tests"],
         said["pairs"],
         said["split"],
         said["weights_sha256"],
         said["keep"],
+        tuple(said["null_controls"]),
     )
 
 
@@ -227,7 +237,9 @@ def _joined(old: Study, new: Study) -> Study:
             )
     names = {column.name for column in (*old.columns, *new.columns)}
     columns = tuple(column for column in COLUMNS if column.name in names)
-    return replace(new, columns=columns, seeds=tuple(dict.fromkeys((*old.seeds, *new.seeds))))
+    seeds = tuple(dict.fromkeys((*old.seeds, *new.seeds)))
+    null = tuple(dict.fromkeys((*old.null, *new.null)))
+    return replace(new, columns=columns, seeds=seeds, null=null)
 
 
 def _what_counts(study: Study) -> dict[str, Any]:

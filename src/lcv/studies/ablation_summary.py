@@ -23,7 +23,7 @@ import numpy as np
 
 from lcv.errors import FileError
 from lcv.studies.ablation_study import Study
-from lcv.studies.columns import REFERENCE, Column, is_null_control
+from lcv.studies.columns import REFERENCE, Column
 from lcv.studies.robustness.results import interval
 
 CHECKPOINTS = ("best", "last")
@@ -159,7 +159,7 @@ def _row(
         tuple(_known_mean(mine[seed]["epe"]) for seed in own),
         tuple(mine[seed]["fl"] for seed in own),
         tuple(mine[seed]["step"] for seed in own),
-        is_null_control(study.model, column),
+        column.name in study.null,
         failed=failed,
     )
     both = [seed for seed in mine if seed in reference]

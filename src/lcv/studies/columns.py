@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lcv.errors import ArgumentError
 from lcv.train.config import TrainConfig
 from lcv.words import did_you_mean
 
-KEEP_CHANNELS = ("vcn", "vcn-small")
-"""Networks whose cost volume does not sum over channels, so that the form of W matters."""
+if TYPE_CHECKING:  # `lcv ablate --help` lists the columns, and needs no torch for that
+    from lcv.models.types import FlowModel
+
 REFERENCE = "continued"
 """The column that the others are compared with, pair by pair and seed by seed."""
 
@@ -118,46 +119,48 @@ PAPER = tuple(column.name for column in COLUMNS if column.paper)
 OURS = tuple(column.name for column in COLUMNS if not column.paper)
 
 
-def form_of(model: str, column: Column) -> str:
+def form_of(network: FlowModel, column: Column) -> str:
     """How W enters this network in this column: what it says, or the network's default."""
-    default = "factor" if model in KEEP_CHANNELS else "left"
-    return str(column.options.get("form", default))
+    return str(column.options.get("form", network.forms[0]))
 
 
-def is_null_control(model: str, column: Column) -> bool:
-    """Whether the column computes, in exact arithmetic, what "continued" computes.
-
-    "P only" does, since PᵀP = I, unless channels are kept apart and P acts on both features: then
-    each of VCN's channelwise products is another one.
-    """
-    apart = model in KEEP_CHANNELS and form_of(model, column) == "factor"
-    return column.inner_product == "rotation" and not apart
+def is_possible(network: FlowModel, column: Column) -> bool:
+    """Whether W can enter the network so: where LCV is attached, as a factor alone."""
+    return form_of(network, column) in network.forms
 
 
-def choose(model: str, names: Sequence[str] = ("paper",)) -> tuple[Column, ...]:
+def choose(network: FlowModel, names: Sequence[str] = ("paper",)) -> tuple[Column, ...]:
     """The columns of these names, in the order of the list above; "paper", "ours", "all" are sets.
 
-    A column that would be another one again for this network ("LCV, left" where left is the
-    default) comes only when it is named. "continued" is always among them.
+    Of a set come those that the network can have, and none twice ("LCV, left" is "full LCV" where
+    left is the default). "continued" is always among them.
     """
     sets = {"paper": PAPER, "ours": OURS, "all": (*PAPER, *OURS)}
     wanted = {REFERENCE}
     for name in names:
         if name in sets:
-            wanted |= {each for each in sets[name] if not _is_again(model, BY_NAME[each])}
-        elif name in BY_NAME:
-            wanted.add(name)
-        else:
+            known = [BY_NAME[each] for each in sets[name]]
+            possible = [column for column in known if is_possible(network, column)]
+            wanted |= {column.name for column in possible if not _is_again(network, column)}
+        elif name not in BY_NAME:
             raise ArgumentError(
                 f"there is no column {name!r}{did_you_mean(name, BY_NAME, 2)}; there are "
                 f"{', '.join(BY_NAME)}, and the sets {', '.join(sets)}"
             )
+        elif not is_possible(network, BY_NAME[name]):
+            raise ArgumentError(
+                f"column {name!r} is not possible here: its W enters as "
+                f"{form_of(network, BY_NAME[name])!r}, and this network takes W as "
+                f"{' or '.join(network.forms)}"
+            )
+        else:
+            wanted.add(name)
     return tuple(column for column in COLUMNS if column.name in wanted)
 
 
-def _is_again(model: str, column: Column) -> bool:
+def _is_again(network: FlowModel, column: Column) -> bool:
     def what(c: Column) -> tuple[Any, ...]:
-        return c.inner_product, form_of(model, c), c.optim, c.starts_at, c.trained
+        return c.inner_product, form_of(network, c), c.optim, c.starts_at, c.trained
 
     before = COLUMNS[: COLUMNS.index(column)]
     return any(what(column) == what(other) for other in before if other.trained)

@@ -40,6 +40,7 @@ from lcv.data.synthetic.recipe import RECIPES
 from lcv.errors import ArgumentError
 from lcv.evaluate.calling import call_options
 from lcv.evaluate.protocols import Setting
+from lcv.models.types import tensor_of
 from lcv.studies.patch_frames import Frames
 from lcv.studies.patch_step import Climb, Replayed
 from lcv.studies.robustness.stress import apply_patch, disc, places_at
@@ -151,7 +152,7 @@ def learn_patch(
     Facts: the network's weights, modes and gradients are left as they were. Between two calls of
     `progress` nothing waits for the device.
     """
-    device = next(model.parameters()).device
+    device = tensor_of(model).device
     if graph and device.type != "cuda":
         raise ArgumentError(f"learn_patch: a graph needs CUDA, and the network is on {device.type}")
     first = start_patch(config) if start is None else _resized(start, config.side)

@@ -22,8 +22,6 @@ from lcv.studies.report_blocks import (
 )
 from lcv.studies.report_sources import Ablation
 
-MODELS = {"raft-small": "RAFT-small", "raft-large": "RAFT", "vcn": "VCN", "vcn-small": "VCN-small"}
-
 
 def ablation(sources: Sequence[Ablation]) -> list[Block]:
     """The paper's seven columns as columns; ours below them, a row each number."""
@@ -61,8 +59,7 @@ def _paper_differences(reference: float) -> list[str]:
 def _rows(source: Ablation, table: Table) -> list[Row]:
     """Fl-all, EPE and its difference of one test, in the order of the paper's columns."""
     found = {row.column.name: row for row in table.rows if row.values}
-    model = MODELS.get(source.study.model, source.study.model)
-    who = f"{model}, {table.test}"
+    who = f"{source.study.model}, {table.test}"
 
     def cells(words: str, values: dict[str, str]) -> Row:
         texts = (values.get(name, paper.NOT_GIVEN) for name in PAPER)

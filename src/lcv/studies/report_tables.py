@@ -18,7 +18,6 @@ WHOLE = {
     "kitti2015": KITTI_TOTALS[2015]["training"],
 }
 QUOTED = ("epe", "epe_image", "fl", "px1", "px3", "wauc")
-UNSUPERVISED = ("ddflow",)
 
 
 def who(result: Result, measured: DatasetResult) -> str:
@@ -125,8 +124,7 @@ def called(each: DatasetResult) -> str:
 
 def _of(results: Sequence[Result], unsupervised: bool) -> list[Result]:
     def is_unsupervised(result: Result) -> bool:
-        names = {each.model.get("name") for each in result.datasets.values()}
-        return bool(names & set(UNSUPERVISED))
+        return any(not each.model.get("supervised", True) for each in result.datasets.values())
 
     return [result for result in results if is_unsupervised(result) == unsupervised]
 

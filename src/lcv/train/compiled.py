@@ -14,28 +14,23 @@ import torch
 from torch import nn
 
 from lcv.errors import ArgumentError
-from lcv.models.raft import RAFT
+from lcv.models.types import FlowModel
 
 
 class Compiled:
-    """The compiled forwards of a RAFT's encoders, update block and upsampling.
+    """The compiled forwards of a network's parts.
 
     They stand in for the plain ones within `with compiled.active():`. Names and values in the
     state dict stay as they are; parameters take the channels-last layout.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        if not isinstance(model, RAFT):
+        parts = model.parts_to_compile() if isinstance(model, FlowModel) else []
+        if not parts:
             raise ArgumentError(
-                f"compile: known for RAFT only, the model is a {type(model).__name__}. Leave it off."
+                f"compile: nothing in a {type(model).__name__} is known to gain by it. Leave it off."
             )
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        parts: list[tuple[nn.Module, str]] = [
-            (model.fnet, "forward"),
-            (model.cnet, "forward"),
-            (model.update_block, "forward"),
-            (model, "upsample"),
-        ]
         self._stand_ins: list[tuple[nn.Module, str, Any]] = [
             (part, name, torch.compile(getattr(part, name), dynamic=False)) for part, name in parts
         ]

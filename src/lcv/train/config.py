@@ -23,7 +23,7 @@ class ModelConfig:
     """Which network, and where its weights begin."""
 
     name: str = "raft-small"
-    """A key of `lcv.models.build.BUILDERS`."""
+    """A network (`lcv models` lists them), or a factory of your own: file.py:factory."""
     inner_product: str = "elliptical"
     """A key of `lcv.inner_product.INNER_PRODUCTS`."""
     options: dict[str, Any] = field(default_factory=dict)

@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from lcv.errors import ArgumentError, LcvError
 from lcv.models.archive import read_checkpoint
-from lcv.models.build import build, find, found_in
+from lcv.models.build import build, fill_from, find
 from lcv.models.cards import Card, save_weights
-from lcv.models.weights import fit
+from lcv.models.types import FlowModel
 from lcv.train.batches import Source, TrainBatch, make_source
 from lcv.train.checkpoint import Folder, Position, read
 from lcv.train.config import TrainConfig
@@ -295,11 +295,15 @@ class Run:
 def make_model(config: TrainConfig) -> tuple[nn.Module, list[str]]:
     """The network, filled if the configuration names weights, and what there is to say of them."""
     model = build(config.model.name, config.model.inner_product, **config.model.options)
+    known = cast(FlowModel, model).defaults.losses
+    if config.loss.name not in known:
+        raise ArgumentError(
+            f"loss.name is {config.loss.name!r}, but {config.model.name} can be trained with "
+            f"{' or '.join(known)}"
+        )
     if config.model.weights is None:
         return model, []
-    checkpoint = read_checkpoint(find(config.model.weights))
-    found_in(checkpoint, config.model.name)
-    return model, fit(model, checkpoint)
+    return model, fill_from(model, read_checkpoint(find(config.model.weights)))
 
 
 def freeze_batch_norm(model: nn.Module) -> None:

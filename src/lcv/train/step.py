@@ -43,8 +43,13 @@ def loss_of(
     if config.name == "multiscale":
         extra = output.extra or {}
         return multiscale_loss(output.flows, batch.flow, batch.valid, reduce_count=mean, **extra)
+    # A network that returns one flow has one prediction, and this is the plain L1 loss.
     return sequence_loss(
-        output.flows, batch.flow, batch.valid, gamma=config.gamma, max_flow=config.max_flow
+        output.flows or (output.flow,),
+        batch.flow,
+        batch.valid,
+        gamma=config.gamma,
+        max_flow=config.max_flow,
     )
 
 

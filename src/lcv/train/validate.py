@@ -21,6 +21,7 @@ from lcv.evaluate.metrics import flow_sums, metrics_of
 from lcv.evaluate.run import Readable
 from lcv.evaluate.sources import records_in
 from lcv.losses.census import census_loss
+from lcv.models.types import tensor_of
 from lcv.train.config import SplitConfig, TrainConfig
 from lcv.train.distributed import Processes
 from lcv.train.files import list_records
@@ -151,7 +152,7 @@ class Validation:
         device = self.processes.device
         iters = self.config.validate_iters
         options: dict[str, Any] = {} if iters is None else {"iters": iters}
-        dtype = next(model.parameters()).dtype
+        dtype = tensor_of(model).dtype
         sums = torch.zeros(2, 8, dtype=torch.float64, device=device)
         shown = 0
         for image1, image2, truth, valid in self._share(name):
@@ -175,7 +176,7 @@ class Validation:
         the network gives is told to all processes with the sums: one that has no pair of its own
         cannot see it, and would wait for ever for those that ended without them.
         """
-        dtype = next(model.parameters()).dtype
+        dtype = tensor_of(model).dtype
         sums = torch.zeros(4, dtype=torch.float64, device=self.processes.device)
         own = self.without_truth[name][self.processes.rank :: self.processes.world]
         for record in own:

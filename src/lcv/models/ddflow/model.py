@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +15,39 @@ from lcv.errors import ArgumentError, ShapeError
 from lcv.inner_product import make_inner_product
 from lcv.layers.images import as_input, refuse_half
 from lcv.models.ddflow.estimator import Context, Estimator
+from lcv.models.ddflow.names import FAMILIES
 from lcv.models.ddflow.pyramid import CHANNELS, LEVELS, Pyramid
-from lcv.models.types import FlowOutput
+from lcv.models.types import (
+    Defaults,
+    ExportRule,
+    Fitted,
+    FlowOutput,
+    Role,
+    check_volume,
+    refuse_options,
+)
 
-MIN_SIDE = 5
 Features = tuple[Tensor, ...]
+"""The maps of levels 6, 5, 4, 3, 2."""
+
+REFUSED = {
+    "iters": "its number of steps is that of its levels",
+    "flow_init": "it starts from zero flow at its coarsest level",
+    "pad": "it takes images of any size as they are",
+}
+
+EXPORT_RULE = ExportRule(
+    stride=1,
+    least=5,
+    why_fixed="with open sizes torch's tracer works on its 405 reads of windows for longer than is of "
+    "use",
+    why_not="its warp continues the image at two edges and ends it at the other two, which no "
+    "grid_sample does",
+    fit=lambda image1, image2, mode: Fitted(image1, image2, lambda flow: flow),
+    fits_any=False,
+    rule="None: the images have a size that the file takes. (The network itself takes any size as it "
+    "is, so a padded pair gives the flow of the padded images, not quite that of the images.)",
+)
 
 
 class DDFlow(nn.Module):
@@ -38,7 +67,22 @@ class DDFlow(nn.Module):
     would not depend on the second image at all; such images are refused.
     """
 
+    forms = ("left", "factor", "zca")
     stride = 1  # any size is a size this network takes
+    least_side = 5
+    volumes = ("local",)
+    takes_flow_init = False
+    defaults = Defaults(
+        losses=("unsupervised", "sequence"),
+        # It learns without truth, on pairs of small motion.
+        finetuning={
+            "data.recipe": "moderate",
+            "optim.weight_decay": 0.0,
+            "loss.name": "unsupervised",
+        },
+    )
+    names = FAMILIES
+    export_rule = EXPORT_RULE
 
     def __init__(self, inner_products: Mapping[str, nn.Module]) -> None:
         super().__init__()
@@ -66,31 +110,27 @@ class DDFlow(nn.Module):
         pad: str | None = None,
         all_flows: bool | None = None,
     ) -> FlowOutput:
-        _refuse(
-            iters=(iters, "its number of steps is that of its levels"),
-            flow_init=(flow_init, "it starts from zero flow at its coarsest level"),
-            pad=(pad, "it takes images of any size as they are"),
-        )
+        refuse_options("DDFlow", REFUSED, iters=iters, flow_init=flow_init, pad=pad)
         parameter = self.context.conv1.weight
-        refuse_half("DDFlow", parameter)
         image1, image2 = as_input("DDFlow", parameter, image1=image1, image2=image2)
-        h, w = image1.shape[2:]
-        features1, features2 = self.encode(image1), self.encode(image2)
-        return self.match(features1, features2, size=(h, w), all_flows=all_flows)
+        features = self.encode(image1), self.encode(image2)
+        return self.match(*features, size=(image1.shape[2], image1.shape[3]), all_flows=all_flows)
 
-    def encode(self, image: Tensor) -> Features:
+    def encode(self, image: Tensor, role: Role = "first", pad: None = None) -> Features:
         """The features of one frame. (b, 3, h, w) RGB in 0..255 → levels 6, 5, 4, 3, 2
 
-        Facts: every map has the image's dtype (float32 for bytes), also under autocast, which
-        rounds inside the convolutions only.
+        Facts: every map has the parameters' dtype, also under autocast, which rounds inside the
+        convolutions only.
         """
-        expect("DDFlow.encode", image, "image: b 3 h w", hint="An image is RGB in 0..255.")
+        refuse_options("DDFlow", REFUSED, pad=pad)
+        refuse_half("DDFlow", self.context.conv1.weight)
+        (image,) = as_input("DDFlow", self.context.conv1.weight, image=image)
         h, w = image.shape[2:]
-        if min(h, w) < MIN_SIDE:
+        if min(h, w) < self.least_side:
             raise ShapeError(
                 f"DDFlow: the image is {w} wide and {h} high, but both must be at least "
-                f"{MIN_SIDE} pixels: below, every level has one row or column, where this network "
-                f"cannot match. Enlarge or pad the image."
+                f"{self.least_side} pixels: below, every level has one row or column, where this "
+                f"network cannot match. Enlarge or pad the image."
             )
         x = image / 255
         return tuple(f.to(x.dtype) for f in self.pyramid(x))
@@ -101,6 +141,8 @@ class DDFlow(nn.Module):
         features2: Features,
         *,
         size: tuple[int, int] | None = None,
+        iters: None = None,
+        flow_init: None = None,
         all_flows: bool | None = None,
     ) -> FlowOutput:
         """Both flows from the features of two frames.
@@ -113,6 +155,7 @@ class DDFlow(nn.Module):
         the refined flow of level 2 in its own pixels; `extra`, the flow of each level in its own
         pixels under "level_6" … "level_2"; `backward`, all of these for the reverse direction
         """
+        refuse_options("DDFlow", REFUSED, iters=iters, flow_init=flow_init)
         for name, features in (("features1", features1), ("features2", features2)):
             if len(features) != len(LEVELS):
                 raise ArgumentError(
@@ -156,6 +199,27 @@ class DDFlow(nn.Module):
 
         return direction(slice(None, pairs), backward=direction(slice(pairs, None)))
 
+    def encodes_by_role(self) -> bool:
+        """No: features of a first frame serve as a second's."""
+        return False
+
+    def with_volume(self, name: str) -> Self:
+        """The network itself: it has one way to hold its costs."""
+        check_volume(self, name)
+        return self
+
+    def layer_before_w(self) -> None:
+        """None: features are scaled to unit length before W, so here W adds capacity."""
+        return None
+
+    def parts_to_compile(self) -> list[tuple[nn.Module, str]]:
+        """None is known to gain by it."""
+        return []
+
+    def core_for_export(self, lookup: str) -> nn.Module:
+        """A copy; it reads its windows by gather already."""
+        return copy.deepcopy(self)
+
 
 def ddflow(inner_product: str = "euclidean", form: str = "left") -> DDFlow:
     """DDFlow with random weights and the named kind of inner product at every level, W = I.
@@ -168,9 +232,3 @@ def ddflow(inner_product: str = "euclidean", form: str = "left") -> DDFlow:
             for level, channels in CHANNELS.items()
         }
     )
-
-
-def _refuse(**arguments: tuple[Any, str]) -> None:
-    for name, (value, why) in arguments.items():
-        if value is not None:
-            raise ArgumentError(f"DDFlow takes no `{name}`: {why}. Leave the argument out.")

@@ -18,11 +18,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lcv.errors import WeightsError
 from lcv.inner_product.convert import AUTHORS_KEYS, from_authors, to_authors
 from lcv.models.ddflow.pyramid import LEVELS, WIDTHS
+from lcv.models.types import Family, Named, State
 
 GLOBAL_STEP = "Variable"
 
@@ -117,3 +118,39 @@ def _refuse_strangers(missing: list[str], unknown: Iterable[str]) -> None:
             f"these are not DDFlow's weights: {len(missing)} missing {missing[:4]}, "
             f"{len(unknown)} unknown {unknown[:4]}"
         )
+
+
+def _recognise_tensorflow(state: State) -> Named | None:
+    known = any(key.startswith("feature_extractor/conv1_1/weights") for key in state)
+    return Named("ddflow", {}) if known else None
+
+
+def _recognise_own(state: State) -> Named | None:
+    return Named("ddflow", {}) if "estimators.6.conv1.weight" in state else None
+
+
+def _read_tensorflow(
+    state: State, extras: Mapping[str, Any], model: nn.Module
+) -> tuple[State, list[str]]:
+    return from_tensorflow(state), []
+
+
+def _read_own(state: State, extras: Mapping[str, Any], model: nn.Module) -> tuple[State, list[str]]:
+    return dict(state), []
+
+
+def _write_tensorflow(model: nn.Module) -> State:
+    return to_tensorflow(model.state_dict())
+
+
+FAMILIES = (
+    Family(
+        "authors",
+        (".npz",),
+        _recognise_tensorflow,
+        _read_tensorflow,
+        _write_tensorflow,
+        holds_w=("euclidean", "elliptical"),
+    ),
+    Family("bare", (), _recognise_own, _read_own),
+)

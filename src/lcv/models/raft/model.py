@@ -6,9 +6,9 @@ features → inner product → cost volume → recurrent head. The forward pass 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,24 +16,28 @@ from torch import Tensor, nn
 from lcv.cost_volume.allpairs import AllPairs
 from lcv.cost_volume.conventions import pixel_grid
 from lcv.cost_volume.expect import expect
+from lcv.cost_volume.ondemand import OnDemand
 from lcv.errors import ArgumentError, ShapeError
 from lcv.inner_product import InnerProduct, make_inner_product
 from lcv.inner_product.precision import at_least_float32
 from lcv.layers.images import as_input
+from lcv.layers.padding import MODES, Padding, padding_for
 from lcv.models.raft.encoder import BottleneckBlock, Encoder, ResidualBlock, no_norm
-from lcv.models.raft.padding import padding_for
+from lcv.models.raft.export import EXPORT_RULE, traceable
+from lcv.models.raft.names import FAMILIES
 from lcv.models.raft.update import FlowHead, MotionEncoder, RecurrentUnit, UpdateBlock
 from lcv.models.raft.upsample import bilinear_upsample, convex_upsample
-from lcv.models.types import FlowOutput
+from lcv.models.types import Defaults, FlowOutput, Role, check_volume
 
 LEVELS = 4
 
 
 class Features(NamedTuple):
-    """What RAFT knows of one frame. `context` is needed of the frame whose flow is sought."""
+    """What RAFT knows of one frame. `context` is needed of the first frame of a pair."""
 
     matching: Tensor  # (b, c, h/8, w/8)
     context: Tensor | None  # (b, hidden + context, h/8, w/8)
+    padding: Padding = Padding(0, 0, 0, 0)
 
 
 class CostVolume(Protocol):
@@ -53,9 +57,20 @@ class RAFT(nn.Module):
     cost_volume:   built once a pair, looked up once an iteration
     """
 
+    forms = ("left", "factor", "zca")
     stride = 8
-    default_iters = 12
-    default_iters_evaluation = 20
+    least_side = stride * (2 ** (LEVELS - 1) - 1) + 1  # so that features can be halved thrice
+    volumes = ("all-pairs", "on-demand")
+    takes_flow_init = True
+    defaults = Defaults(
+        iters=20,
+        training_iters=12,
+        pads=MODES,
+        # Batch norms keep their statistics in all of RAFT's stages but the first.
+        finetuning={"model.freeze_batch_norm": True},
+    )
+    names = FAMILIES
+    export_rule = EXPORT_RULE
 
     def __init__(
         self,
@@ -95,61 +110,54 @@ class RAFT(nn.Module):
         pad:       "sintel" (default) or "kitti", see `padding`
         all_flows: the prediction of every iteration; by default only in training
         """
-        parameter = self.fnet.conv1.weight
-        image1, image2 = as_input("RAFT", parameter, image1=image1, image2=image2)
-        height, width = image1.shape[-2:]
-        padding = padding_for(height, width, self.stride, "sintel" if pad is None else pad)
-        self.check_size(height, width)
-        image1, image2 = padding.apply(image1), padding.apply(image2)
-        output = self.match(
-            self.encode(image1),
-            self.encode(image2, context=False),
+        image1, image2 = as_input("RAFT", self.fnet.conv1.weight, image1=image1, image2=image2)
+        return self.match(
+            self.encode(image1, "first", pad),
+            self.encode(image2, "second", pad),
             iters=iters,
             flow_init=flow_init,
             all_flows=all_flows,
         )
-        flows = tuple(map(padding.undo, output.flows))
-        return replace(output, flow=padding.undo(output.flow), flows=flows)
 
-    def check_size(self, height: int, width: int) -> None:
-        """Refuse what is empty at the coarsest of the pyramid's levels."""
-        least = self.stride * 2 ** (LEVELS - 1)
-        if min(height, width) <= least - self.stride:
-            raise ShapeError(
-                f"RAFT: the image is {height}×{width} pixels, wanted more than "
-                f"{least - self.stride} both ways, so that its features can be halved "
-                f"{LEVELS - 1} times. Enlarge it first."
-            )
+    def encode(self, image: Tensor, role: Role = "first", pad: str | None = None) -> Features:
+        """Features of a frame (b, 3, h, w), 0 … 255, padded to multiples of 8.
 
-    def encode(self, image: Tensor, context: bool = True) -> Features:
-        """Features of a frame whose sides are multiples of 8. image: (b, 3, h, w), 0 … 255"""
-        (image,) = as_input("RAFT.encode", self.fnet.conv1.weight, image=image)
+        The context is left out of a second frame. Features of a first frame serve as a second's.
+        """
+        (image,) = as_input("RAFT", self.fnet.conv1.weight, image=image)
         height, width = image.shape[-2:]
-        if height % self.stride or width % self.stride:
+        padding = padding_for(height, width, self.stride, MODES[0] if pad is None else pad)
+        if min(height, width) < self.least_side:
             raise ShapeError(
-                f"RAFT.encode: the image is {height}×{width}, wanted multiples of {self.stride}. "
-                f"Pad it, or call the network, which does so itself."
+                f"RAFT: the image is {height}×{width} pixels, wanted at least {self.least_side} "
+                f"both ways, so that its features can be halved {LEVELS - 1} times. Enlarge it "
+                f"first."
             )
-        image = image * (2 / 255) - 1
-        return Features(self.fnet(image), self.cnet(image) if context else None)
+        image = padding.apply(image) * (2 / 255) - 1
+        matching = self.fnet(image)
+        return Features(matching, self.cnet(image) if role == "first" else None, padding)
 
     def match(
         self,
         features1: Features,
         features2: Features,
+        *,
+        size: tuple[int, int] | None = None,
         iters: int | None = None,
         flow_init: Tensor | None = None,
         all_flows: bool | None = None,
     ) -> FlowOutput:
-        """Flow between two encoded frames, at the frames' own size."""
+        """Flow between two encoded frames, at the frames' own size, which their padding tells."""
         if not isinstance(features1, Features) or not isinstance(features2, Features):
             raise ArgumentError(
                 "RAFT.match: wanted the Features of two frames, as `encode` gives them"
             )
         if features1.context is None:
-            raise ArgumentError("RAFT.match: features1 lack context; encode it with context=True")
+            raise ArgumentError(
+                "RAFT.match: features1 lack the context; encode that frame as the first of a pair"
+            )
         if iters is None:
-            iters = self.default_iters if self.training else self.default_iters_evaluation
+            iters = self.defaults.training_iters if self.training else self.defaults.iters
         if not isinstance(iters, int) or iters < 1:
             raise ArgumentError(f"RAFT: iters must be a whole number of at least 1, got {iters!r}")
         if flow_init is not None and not isinstance(flow_init, Tensor):
@@ -183,7 +191,7 @@ class RAFT(nn.Module):
             h, change = self.update_block(h, gates, costs.to(own), flow.to(own))
             flow = flow + change.to(flow.dtype)
             if all_flows or iteration == iters - 1:
-                flows.append(self.upsample(flow, h))
+                flows.append(features1.padding.undo(self.upsample(flow, h)))
         return FlowOutput(flow=flows[-1], flows=tuple(flows) if all_flows else (), low=flow)
 
     def upsample(self, flow: Tensor, h: Tensor) -> Tensor:
@@ -192,6 +200,36 @@ class RAFT(nn.Module):
             return bilinear_upsample(flow)
         # A quarter balances gradients, as the authors have it.
         return convex_upsample(flow, 0.25 * self.update_block.mask(h))
+
+    def encodes_by_role(self) -> bool:
+        """No: features of a first frame serve as a second's."""
+        return False
+
+    def with_volume(self, name: str) -> Self:
+        """The same network with its costs held at once ("all-pairs") or not ("on-demand")."""
+        check_volume(self, name)
+        had: Any = self.cost_volume
+        kind = OnDemand if name == "on-demand" else AllPairs
+        if isinstance(had, kind):
+            return self
+        twin = copy.copy(self)  # shallow: the weights are shared, the volume is not
+        twin.cost_volume = kind(had.levels, had.radius, had.scale)
+        return twin
+
+    def layer_before_w(self) -> nn.Conv2d:
+        """The encoder's last convolution, which nothing follows."""
+        return self.fnet.conv2
+
+    def parts_to_compile(self) -> list[tuple[nn.Module, str]]:
+        """Encoders, update block and upsampling."""
+        blocks = (self.fnet, self.cnet, self.update_block)
+        return [*((block, "forward") for block in blocks), (self, "upsample")]
+
+    def core_for_export(self, lookup: str) -> nn.Module:
+        """A copy whose costs are read by one of torch's own operators."""
+        twin = copy.deepcopy(self)
+        twin.cost_volume = traceable(self.cost_volume, lookup)
+        return twin
 
 
 def raft_large(inner_product: str = "euclidean", form: str = "left") -> RAFT:

@@ -8,12 +8,14 @@ the three of LCV under `corr_block.`; its `lcv_raft` was trained on BGR images.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
-from torch import Tensor
+from torch import nn
 
+from lcv.errors import WeightsError
 from lcv.inner_product.convert import AUTHORS_KEYS, AUTHORS_UNREAD, read_authors
-
-State = dict[str, Tensor]
+from lcv.models.types import Family, Named, State
 
 PTLFLOW = "corr_block."
 _ALIAS = re.compile(r"(.*\.layer[23]\.0\.)norm([34])(\..*)")
@@ -36,15 +38,6 @@ _TORCHVISION = [
     (r"update_block\.mask\.0\.(.*)", r"mask_predictor.convrelu.0.\1"),
     (r"update_block\.mask\.2\.(.*)", r"mask_predictor.conv.\1"),
 ]
-
-
-def is_authors(state: State) -> bool:
-    """The authors' names, ptlflow's and our own among them."""
-    return "update_block.encoder.convc1.weight" in state
-
-
-def is_torchvision(state: State) -> bool:
-    return "update_block.motion_encoder.convcorr1.0.weight" in state
 
 
 def torchvision_name(name: str) -> str:
@@ -86,11 +79,52 @@ def to_authors_names(state: State) -> State:
 
 
 def from_torchvision_names(state: State, own_names: list[str]) -> State:
-    """Our names; `own_names` are those of the model to be filled, W's aside."""
+    """Our names; `own_names` are those of the model to be filled."""
     back = {torchvision_name(name): name for name in own_names}
     return {back.get(name, name): value for name, value in state.items()}
 
 
-def to_torchvision_names(state: State) -> State:
-    """torchvision's names, for a RAFT without W."""
-    return {torchvision_name(name): value for name, value in state.items()}
+def _recognise_authors(state: State) -> Named | None:
+    """The authors' names, ptlflow's and our own among them."""
+    mark = "update_block.encoder.convc1.weight"
+    return _named(state, "fnet.conv2.weight") if mark in state else None
+
+
+def _recognise_torchvision(state: State) -> Named | None:
+    mark = "update_block.motion_encoder.convcorr1.0.weight"
+    return _named(state, "feature_encoder.conv.weight") if mark in state else None
+
+
+def _named(state: State, last_convolution: str) -> Named:
+    if last_convolution not in state:
+        raise WeightsError(f"RAFT's names, but no {last_convolution} among them")
+    small = state[last_convolution].shape[:1] == (128,)
+    return Named("raft-small" if small else "raft-large", {})
+
+
+def _read_authors(
+    state: State, extras: Mapping[str, Any], model: nn.Module
+) -> tuple[State, list[str]]:
+    return from_authors_names(state)
+
+
+def _read_torchvision(
+    state: State, extras: Mapping[str, Any], model: nn.Module
+) -> tuple[State, list[str]]:
+    return from_torchvision_names(state, [*model.state_dict()]), []
+
+
+def _write_authors(model: nn.Module) -> State:
+    """As the authors' scripts load it, into DataParallel."""
+    names = to_authors_names(model.state_dict())
+    return {f"module.{name}": value for name, value in names.items()}
+
+
+def _write_torchvision(model: nn.Module) -> State:
+    return {torchvision_name(name): value for name, value in model.state_dict().items()}
+
+
+FAMILIES = (
+    Family("authors", (".pth", ".tar"), _recognise_authors, _read_authors, _write_authors),
+    Family("torchvision", (".pth",), _recognise_torchvision, _read_torchvision, _write_torchvision),
+)

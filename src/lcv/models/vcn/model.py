@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 import torch
 from torch import Tensor, cat, nn
 
-from lcv.cost_volume.expect import expect
-from lcv.cost_volume.resize import resize, resize_flow
+from lcv.cost_volume.resize import resize_flow
 from lcv.cost_volume.warp import in_view, warp
 from lcv.errors import ArgumentError, ShapeError
 from lcv.inner_product import make_inner_product
 from lcv.layers.images import as_input, refuse_half
-from lcv.models.types import FlowOutput
+from lcv.layers.resizing import fit, fit_flow, next_multiples
+from lcv.models.types import (
+    Defaults,
+    ExportRule,
+    Fitted,
+    FlowOutput,
+    Role,
+    check_volume,
+    refuse_options,
+)
 from lcv.models.vcn.features import CHANNELS, Pyramid
 from lcv.models.vcn.matching import LevelResult, MatchingLevel, unit_length
+from lcv.models.vcn.names import FAMILIES
 
 COARSEST = 6
-SMALLEST = 65  # pixels a side: resized to 128, 2 on the coarsest level, the least it can pool
+STRIDE = 2**COARSEST
 HYPOTHESES = {6: 16, 5: 16, 4: 16, 3: 16, 2: 12}
 
 Features = dict[int, Tensor]
+"""The maps of one image by level, coarse first."""
+
+REFUSED = {
+    "iters": "it has a fixed number of levels and iterates nothing",
+    "flow_init": "it starts every pair from the coarsest level",
+    "pad": "it resizes to multiples of 64 by its own rule and never pads",
+}
+
+
+def resize_both(image1: Tensor, image2: Tensor, mode: str | None) -> Fitted:
+    """Both images resized as `encode` resizes them."""
+    size = image1.shape[2], image1.shape[3]
+    larger = next_multiples(size, STRIDE)
+    return Fitted(fit(image1, larger), fit(image2, larger), lambda flow: fit_flow(flow, size))
+
+
+EXPORT_RULE = ExportRule(
+    stride=STRIDE,
+    least=2 * STRIDE,
+    why_fixed="it pools its coarsest features over cells whose number and size follow the image's "
+    "shape, so that each size is a program of its own",
+    lookups=("grid_sample", "gather"),
+    fit=resize_both,
+    rule="Resize both images to the next multiples of 64, bilinearly, corners not aligned, without "
+    "rounding; resize the flow back the same way and multiply its x by width / resized width and "
+    "its y by height / resized height.",
+)
 
 
 class VCN(nn.Module):
@@ -46,7 +84,23 @@ class VCN(nn.Module):
     **Departure:** the authors resize 8-bit images, which rounds to whole grey levels; we do not.
     """
 
-    stride = 64
+    # Channels are kept apart, so that the form matters; see `vcn`.
+    forms = ("factor", "left", "zca")
+    stride = STRIDE
+    least_side = STRIDE + 1  # resized to 128, 2 on the coarsest level, the least it can pool
+    volumes = ("local",)
+    takes_flow_init = False
+    defaults = Defaults(
+        losses=("multiscale", "sequence"),
+        finetuning={
+            "model.options": {"heads": True},
+            "optim.weight_decay": 0.0,
+            "loss.name": "multiscale",
+            "precision": "float32",
+        },
+    )
+    names = FAMILIES
+    export_rule = EXPORT_RULE
     mean1: Tensor
     mean2: Tensor
 
@@ -94,40 +148,53 @@ class VCN(nn.Module):
         """The inner product of the finest level."""
         return self.inner_products[list(self.levels)[-1]]
 
-    @property
-    def encodes_alike(self) -> bool:
-        """Whether `encode(image)` is the same for either frame, that is, whether the means agree.
+    def encodes_by_role(self) -> bool:
+        """Whether the two means differ, so that a frame's features depend on its place in a pair."""
+        return not torch.equal(self.mean1, self.mean2)
 
-        Then a stream encodes each frame once; otherwise once as frame 2 and once as frame 1.
-        """
-        return torch.equal(self.mean1, self.mean2)
-
-    def normalise(self, image: Tensor, frame: int) -> Tensor:
+    def normalise(self, image: Tensor, role: Role) -> Tensor:
         """RGB 0..255 → BGR 0..1 less the mean of that frame. (b, 3, h, w) → (b, 3, h, w)"""
-        mean = self.mean1 if frame == 1 else self.mean2
+        mean = self.mean1 if role == "first" else self.mean2
         return image.to(mean.dtype).flip(1) / 255 - mean[:, None, None]
 
-    def encode(self, image: Tensor, frame: int = 1) -> Features:
-        """The maps of one image by level, coarse first; sides multiples of 64, at least 128.
+    def encode(self, image: Tensor, role: Role = "first", pad: None = None) -> Features:
+        """The maps of an image (b, 3, h, w), RGB 0..255, resized to multiples of 64.
 
-        image: (b, 3, h, w) RGB 0..255. frame: 1 or 2, which mean to subtract; see `encodes_alike`.
         In training the batch normalisations see this batch alone, while `forward` shows them both
         frames as one batch, as the authors do.
         """
-        _, h, w = expect("VCN.encode", image, "image: b 3 h w")
-        if frame not in (1, 2):
-            raise ArgumentError(f"VCN.encode: frame is {frame!r}, wanted 1 or 2")
-        if h % self.stride or w % self.stride or min(h, w) < 2 * self.stride:
+        refuse_options("VCN", REFUSED, pad=pad)
+        (image,) = self._checked(image=image)
+        return self.pyramid(self._resized(self.normalise(image, role)))
+
+    def _checked(self, **images: Tensor) -> tuple[Tensor, ...]:
+        refuse_half("VCN", self.mean1)
+        checked = as_input("VCN", self.mean1, **images)
+        h, w = checked[0].shape[-2:]
+        if min(h, w) < self.least_side:
             raise ShapeError(
-                f"VCN.encode: image is {h}×{w}, wanted multiples of {self.stride}, each at least "
-                f"{2 * self.stride}. Resize it, or call the network, which does so itself."
+                f"VCN: images are {h}×{w}, wanted at least {self.least_side} pixels a side, since "
+                f"the coarsest level works at 1/64. Enlarge the images and divide the flow by the "
+                f"same factors."
             )
-        return self.pyramid(self.normalise(image, frame))
+        return checked
+
+    def _resized(self, image: Tensor) -> Tensor:
+        return fit(image, next_multiples((image.shape[2], image.shape[3]), self.stride))
 
     def match(
-        self, features1: Features, features2: Features, *, all_flows: bool | None = None
+        self,
+        features1: Features,
+        features2: Features,
+        *,
+        size: tuple[int, int] | None = None,
+        iters: None = None,
+        flow_init: None = None,
+        all_flows: bool | None = None,
     ) -> FlowOutput:
-        """Flow from frame 1 to frame 2 out of their maps, at the size of the encoded images.
+        """Flow from frame 1 to frame 2 out of their maps.
+
+        size: (h, w) of the images; without it, the multiples of 64 to which they were resized
 
         `low` is the finest level's flow in its own pixels. `entropy` is the mean over the local
         and global entropies of all hypotheses, own and inherited, on that level.
@@ -139,6 +206,7 @@ class VCN(nn.Module):
         `out_of_range`, each level's logits (empty unless training with heads); and, from
         `forward` alone, `images`.
         """
+        refuse_options("VCN", REFUSED, iters=iters, flow_init=flow_init)
         if all_flows is None:
             all_flows = self.training
         results: list[LevelResult] = []
@@ -158,6 +226,8 @@ class VCN(nn.Module):
         h, w = h * 2 ** int(name), w * 2 ** int(name)
         wanted = results if all_flows else results[-1:]
         flows = tuple(resize_flow(r.flow, (h, w), align_corners=False) for r in wanted)
+        if size is not None:
+            flows = tuple(fit_flow(flow, size) for flow in flows)
         extra = None
         if all_flows:
             logits = tuple(r.out_of_range for r in results if r.out_of_range is not None)
@@ -189,61 +259,37 @@ class VCN(nn.Module):
         `flow`, `flows` and `extra["images"]` (the pair, normalised) have the images' size; `low`
         and `entropy` have a quarter (VCN-small: an eighth) of the next multiples of 64.
         """
-        refuse(iters=iters, flow_init=flow_init, pad=pad)
-        refuse_half("VCN", self.mean1)
-        image1, image2 = as_input("VCN", self.mean1, image1=image1, image2=image2)
-        h, w = image1.shape[-2:]
-        if min(h, w) < SMALLEST:
-            raise ShapeError(
-                f"VCN: images are {h}×{w}, wanted at least {SMALLEST} pixels a side, since the "
-                f"coarsest level works at 1/64. Enlarge the images and divide the flow by the "
-                f"same factors."
-            )
-        images = self.normalise(image1, 1), self.normalise(image2, 2)
-        size = next_multiple(h, self.stride), next_multiple(w, self.stride)
-        resized = [fit(image, size) for image in images]
+        refuse_options("VCN", REFUSED, iters=iters, flow_init=flow_init, pad=pad)
+        image1, image2 = self._checked(image1=image1, image2=image2)
+        images = self.normalise(image1, "first"), self.normalise(image2, "second")
+        resized = [self._resized(image) for image in images]
         if self.training:
             both = self.pyramid(cat(resized))
             pairs = {k: f.chunk(2) for k, f in both.items()}
             maps = [{k: pair[i] for k, pair in pairs.items()} for i in (0, 1)]
         else:
             maps = [self.pyramid(image) for image in resized]
-        output = self.match(*maps, all_flows=all_flows)
-        flows = tuple(fit_flow(flow, (h, w)) for flow in output.flows)
-        return FlowOutput(
-            flow=flows[-1] if flows else fit_flow(output.flow, (h, w)),
-            flows=flows,
-            low=output.low,
-            entropy=output.entropy,
-            extra=output.extra and {**output.extra, "images": images},
-        )
+        output = self.match(*maps, size=(image1.shape[2], image1.shape[3]), all_flows=all_flows)
+        if output.extra is not None:
+            output.extra["images"] = images
+        return output
 
+    def with_volume(self, name: str) -> Self:
+        """The network itself: it has one way to hold its costs."""
+        check_volume(self, name)
+        return self
 
-def next_multiple(side: int, stride: int) -> int:
-    """The least multiple of `stride` that is at least `side`."""
-    return -(-side // stride) * stride
+    def layer_before_w(self) -> None:
+        """None: features are scaled to unit length before W, so here W adds capacity."""
+        return None
 
+    def parts_to_compile(self) -> list[tuple[nn.Module, str]]:
+        """None is known to gain by it."""
+        return []
 
-def fit(image: Tensor, size: tuple[int, int]) -> Tensor:
-    """`resize`, except that an image which has the size already is not touched."""
-    return image if image.shape[-2:] == size else resize(image, size, align_corners=False)
-
-
-def fit_flow(flow: Tensor, size: tuple[int, int]) -> Tensor:
-    """`resize_flow`, except that a flow which has the size already is not touched."""
-    return flow if flow.shape[-2:] == size else resize_flow(flow, size, align_corners=False)
-
-
-def refuse(**options: object) -> None:
-    """Raise for what other networks take and this one has no meaning for."""
-    reasons = {
-        "iters": "it has a fixed number of levels and iterates nothing. Leave it out.",
-        "flow_init": "it starts every pair from the coarsest level. Leave it out.",
-        "pad": "it resizes to multiples of 64 by its own rule and never pads. Leave it out.",
-    }
-    for name, value in options.items():
-        if value is not None:
-            raise ArgumentError(f"VCN takes no `{name}`: {reasons[name]}")
+    def core_for_export(self, lookup: str) -> nn.Module:
+        """A copy; what `lookup` asks for is done to the traced program."""
+        return copy.deepcopy(self)
 
 
 def check_search_range(md: Sequence[int], fac: float, names: Sequence[str]) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lcv.errors import WeightsError
+from lcv.models.types import Family, Named, State
 
 RECOMPUTED = ("flow_reg", "grid")
 """Parts of names of tensors that the authors' code rebuilds from the image's size."""
@@ -115,3 +116,55 @@ def means_from_authors(checkpoint: Mapping[str, Any]) -> dict[str, Tensor]:
         entries = [torch.as_tensor(entry, dtype=torch.float64) for entry in checkpoint[listed]]
         means[name] = torch.stack(entries).reshape(-1, 3).mean(0).float()
     return means
+
+
+def _recognise_authors(state: State) -> Named | None:
+    if "f6.proj.0.conv1.weight" not in state:
+        return None
+    return Named("vcn" if "f2.proj.0.conv1.weight" in state else "vcn-small", {})
+
+
+def _recognise_own(state: State) -> Named | None:
+    """Our names in a file without our description, which hides options other than heads."""
+    if "levels.6.filter.project.conv.weight" not in state:
+        return None
+    name = "vcn" if any(key.startswith("levels.2.") for key in state) else "vcn-small"
+    options: dict[str, Any] = {}
+    if any(".out_of_range." in key for key in state):
+        options["heads"] = True
+    if "inner_products.6.W" in state:  # a free W has this one form, which is not VCN's default
+        options["form"] = "left"
+    return Named(name, options)
+
+
+def _read_authors(
+    state: State, extras: Mapping[str, Any], model: nn.Module
+) -> tuple[State, list[str]]:
+    has_heads = any(".out_of_range." in name for name in model.state_dict())
+    ours, notes = from_authors(state, heads=has_heads), []
+    if not has_heads and any("_convo." in name for name in state):
+        notes.append("the out-of-range heads, used in training only, were left out")
+    if "mean_L" in extras:
+        ours |= means_from_authors(extras)
+    else:
+        ours |= {name: getattr(model, name) for name in ("mean1", "mean2")}
+        notes.append("no colour means in the file: 0.33 is assumed for every channel")
+    return ours, notes
+
+
+def _read_own(state: State, extras: Mapping[str, Any], model: nn.Module) -> tuple[State, list[str]]:
+    note = "names do not say form, md and fac: those asked for, or the defaults, hold"
+    return dict(state), [note]
+
+
+def _write_authors(model: Any) -> dict[str, Any]:
+    """As the authors' scripts load it: into DataParallel, the means beside it."""
+    prefixed = {f"module.{k}": value for k, value in to_authors(model.state_dict()).items()}
+    means = {"mean_L": [model.mean1.tolist()], "mean_R": [model.mean2.tolist()]}
+    return {"state_dict": prefixed, **means}
+
+
+FAMILIES = (
+    Family("authors", (".pth", ".tar"), _recognise_authors, _read_authors, _write_authors),
+    Family("bare", (), _recognise_own, _read_own),
+)

@@ -17,6 +17,7 @@ from lcv.errors import ArgumentError
 from lcv.evaluate.calling import call_options, evaluating, stored
 from lcv.evaluate.metrics import measures
 from lcv.evaluate.protocols import Protocol, Setting
+from lcv.models.types import tensor_of
 from lcv.provenance import provenance
 from lcv.studies.robustness.harm import harms
 from lcv.studies.robustness.pairs import Source
@@ -280,7 +281,7 @@ def _described(
     identities = {f"network {n.label}": n.sha256 for n in networks}
     identities |= {f"source {s.label}": s.fingerprint for s in sources}
     identities |= {f"patch {s.patch.name}": s.patch.sha256 for s in stresses if s.patch is not None}
-    device = next(networks[0].model.parameters()).device
+    device = tensor_of(networks[0].model).device
     about: dict[str, Any] = {
         "provenance": provenance(device=device),
         "networks": {n.label: {**n.words, "state_sha256": n.sha256} for n in networks},

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from lcv.cost_volume import AllPairs, sample
+from lcv.cost_volume.allpairs.portable import LOOKUPS, lookup_like, sample_by_gather
 from lcv.errors import ArgumentError
-from lcv.export.lookup import LOOKUPS, lookup_like, sample_by_gather
 
 VOLUME = AllPairs(levels=3, radius=(2, 1), scale=0.5)
 

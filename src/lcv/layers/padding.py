@@ -1,4 +1,4 @@
-"""RAFT's two ways to bring an image to multiples of 8, and back."""
+"""Two ways to pad an image to multiples of a stride, both RAFT's, and back."""
 
 from __future__ import annotations
 

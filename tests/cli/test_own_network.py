@@ -1,0 +1,193 @@
+"""A network of the user's own drives every verb: by `file.py:factory`, or by a line in the registry."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lcv
+from lcv.cli.main import main
+from lcv.data.formats.flow import write_flow
+from lcv.data.formats.image import write_image
+from lcv.models import registry
+from lcv.models.published import sha256_of
+from lcv.models.registry import Entry
+from testing.painted import painted_pair
+from testing.toy import Toy
+
+FACTORY = '''
+import torch
+from torch import nn
+
+import lcv
+from toy import Toy
+
+
+def toy():
+    return lcv.wrap(Toy(), multiple=4, least=16, after="encoder")
+
+
+class AsInPtlflow(nn.Module):
+    """A dictionary of stacked images in, a dictionary of flows out."""
+
+    def __init__(self):
+        super().__init__()
+        self.toy = Toy()
+
+    def forward(self, inputs):
+        flow = self.toy(*(255 * image for image in inputs["images"].unbind(1)))
+        found = {"flows": flow[:, None]}
+        if self.training:
+            found["flow_preds"] = [flow / 2, flow]
+        return found
+
+
+def as_in_ptlflow():
+    options = {"range": (0, 1), "stacked": "images", "flow": "flows", "flows": "flow_preds"}
+    return lcv.wrap(AsInPtlflow(), multiple=4, least=16, after="toy.encoder", **options)
+'''
+
+
+@pytest.fixture(autouse=True)
+def path(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the factory's file, and two pairs with truth in a list."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "nets.py").write_text(FACTORY)
+    shutil.copy(inspect.getsourcefile(Toy), folder)
+    lines = []
+    for k in range(2):
+        one, two, flow = painted_pair(32, 40, seed=k) if k else painted_pair(32, 40)
+        for name, image in ((f"{k}a.png", one), (f"{k}b.png", two)):
+            array = image[0].movedim(0, 2).round().clamp(0, 255).numpy().astype(np.uint8)
+            write_image(folder / name, array)
+        write_flow(folder / f"{k}.flo", flow[0].movedim(0, 2).numpy())
+        lines.append(f"{k}a.png {k}b.png {k}.flo")
+    (folder / "pairs.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(params=["file", "ptlflow", "registry"])
+def model(request, place, monkeypatch):
+    """What the user writes for --model."""
+    if request.param == "registry":
+        entry = Entry(lambda inner_product="euclidean": _toy(inner_product))
+        monkeypatch.setitem(registry.NETWORKS, "toy", entry)
+        return "toy"
+    return f"{place}/nets.py:{'toy' if request.param == 'file' else 'as_in_ptlflow'}"
+
+
+def _toy(inner_product):
+    model = lcv.wrap(Toy(), multiple=4, least=16, after="encoder")
+    return model if inner_product == "euclidean" else lcv.attach(model, inner_product=inner_product)
+
+
+@pytest.fixture
+def weights(model, tmp_path):
+    """Its weights in a file of ours, and in one with its own names alone."""
+    path = tmp_path / "weights.safetensors"
+    lcv.save(lcv.build(model, "euclidean"), path)
+    return str(path)
+
+
+def run(*words):
+    assert main([str(word) for word in words]) == 0
+
+
+def test_predict_and_eval(model, weights, place, tmp_path):
+    images = place / "0a.png", place / "0b.png"
+    out = tmp_path / "flow.flo"
+    run("predict", *images, "-o", out, "--model", model, "--weights", weights, "--quiet")
+    flow, _ = lcv.read_flow(out)
+    expected = lcv.Predictor(lcv.load(model, weights))(*images).flow
+    assert np.array_equal(flow, expected)
+    assert flow.shape == (32, 40, 2)
+
+    result = tmp_path / "eval.json"
+    words = ("--model", model, "--weights", weights, "-o", result)
+    run("eval", "--data", place / "pairs.txt", *words)
+    (measured,) = json.loads(result.read_text())["results"]
+    (about,) = measured["datasets"].values()
+    predictor = lcv.Predictor(lcv.load(model, weights))
+    errors = []
+    for k in range(2):
+        truth, _ = lcv.read_flow(place / f"{k}.flo")
+        found = predictor(place / f"{k}a.png", place / f"{k}b.png").flow
+        errors.append(np.linalg.norm(found - truth, axis=2).mean())
+    assert about["metrics"]["epe"] == pytest.approx(np.mean(errors), rel=1e-4)
+    if ":" in model:
+        source = hashlib.sha256((place / "nets.py").read_bytes()).hexdigest()
+        assert about["model"]["source"] == source
+        assert "/" not in about["model"]["name"]
+    assert about["weights"]["sha256"] == sha256_of(Path(weights))
+
+
+def test_train_twenty_steps_with_lcv_and_inspect(model, place, tmp_path):
+    folder = tmp_path / "run"
+    settings = {
+        "model.name": model,
+        "model.inner_product": "elliptical",
+        "data.size": "[32, 40]",
+        "loss.iters": "null",
+        "steps": 20,
+        "batch": 2,
+        "validate_every": 0,
+        "optim.lr": 0.01,
+        "optim.w_lr_factor": 10,
+        "precision": "float32",
+        "folder": folder,
+    }
+    run("train", "quick", *(f"--{name}={value}" for name, value in settings.items()))
+    weights = folder / "weights.safetensors"
+    trained = lcv.load(model, weights)
+    W = trained.inner_product.matrix()
+    assert (W - lcv.build(model).inner_product.matrix()).norm() / 8**0.5 > 1e-3
+    run("inspect", model, "--weights", weights, "-o", tmp_path / "look")
+    said = json.loads((tmp_path / "look" / "inspect.json").read_text())
+    assert said["model"]["inner_product"] == "elliptical"
+
+
+def test_robust(model, weights, place, tmp_path):
+    words = ("--stress", "gamma", "--levels", "gamma=0.5,1", "--pictures", "0")
+    data = ("--data", place / "pairs.txt", "-o", tmp_path / "study")
+    run("robust", "--model", model, "--weights", weights, *data, *words)
+    assert any((tmp_path / "study").glob("*.json"))
+
+
+def test_ablate_with_the_columns_that_can_be_attached(model, weights, tmp_path):
+    folder = tmp_path / "study"
+    words = ("--steps", 2, "--batch", 1, "--size", 32, 40, "--pairs", 2, "--seeds", 0)
+    more = ("--precision", "float32", "--validate-every", 2, "--no-weights")
+    run("ablate", "--model", model, "--weights", weights, "-o", folder, *words, *more)
+    study = json.loads((folder / "study.json").read_text())
+    columns = ["original", "continued", "diagonal", "rotation", "gram", "lcv"]
+    assert study["columns"] == columns
+    assert study["null_controls"] == ["rotation"]
+
+
+def test_bench_and_export(model, weights, tmp_path):
+    if ":" not in model:
+        pytest.skip("a cell is measured in a process of its own, which has no patched registry")
+    result = tmp_path / "bench.json"
+    run("bench", "--model", model, "--size", "32x40", "--repeats", 1, "-o", result)
+    rows = json.loads(result.read_text())["rows"]
+    assert [row["inner_product"] for row in rows] == ["euclidean", "elliptical"]
+    assert all(row["median_seconds"] > 0 for row in rows)
+    file = tmp_path / "toy.pt2"
+    run("export", model, "--weights", weights, "-o", file, "--size", "32x40")
+    from lcv.export import read_metadata
+
+    about = read_metadata(file)
+    assert about["sizes"]["height"] == [32, 32]
+    assert about["error"]["measured"][0]["mean"] < 1e-4
