@@ -1,7 +1,7 @@
 """Optical flow with a learnable cost volume: matching by F1ᵀ W F2, W positive definite.
 
-The public names below are imported when they are first used: `import lcv` alone loads neither
-torch nor anything else that is slow or has an effect.
+The public names and the submodules below (`lcv.inner_product.Elliptical`) are imported when they are
+first used: `import lcv` alone loads neither torch nor anything else that is slow or has an effect.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lcv.models.build import load as load
     from lcv.models.surgery import attach as attach
     from lcv.models.surgery import fold as fold
+    from lcv.models.wrap import wrap as wrap
     from lcv.predict.predictor import Predictor as Predictor
     from lcv.predict.result import FlowResult as FlowResult
 
@@ -37,13 +38,34 @@ _HOMES = {
     "read_flow": "lcv.data.formats.flow",
     "read_image": "lcv.data.formats.image",
     "save": "lcv.models.cards:save_weights",
+    "wrap": "lcv.models.wrap",
     "write_flow": "lcv.data.formats.flow",
 }
 
-__all__ = ["LcvError", "__version__", *_HOMES]
+_SUBMODULES = (
+    "bench",
+    "cost_volume",
+    "data",
+    "demo",
+    "evaluate",
+    "export",
+    "inner_product",
+    "losses",
+    "models",
+    "predict",
+    "recipes",
+    "studies",
+    "testing",
+    "train",
+    "visual",
+)
+
+__all__ = ["LcvError", "__version__", *_HOMES, *_SUBMODULES]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"lcv.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'lcv' has no attribute {name!r}; it has {sorted(__all__)}")
