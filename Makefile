@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Many tests start Python anew. Where writing bytecode is switched off, each would compile torch again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup test lint types unit demo figures clean
 
@@ -10,7 +12,7 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@# Python compiles what is imported; compiling all of torch beforehand takes half a minute.
+	@# Python compiles what is imported, once; compiling all of torch beforehand takes half a minute.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		-c constraints.txt -e ".[dev]"
 	@touch $@

@@ -1,4 +1,7 @@
-"""A network of the user's own drives every verb: by `file.py:factory`, or by a line in the registry."""
+"""Networks that are not ours on the command line: ptlflow's convention, and a line in the registry.
+
+Every verb with `file.py:factory` is driven by tests/test_guide.py.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,6 @@ from torch import nn
 
 import lcv
 from toy import Toy
-
-
-def toy():
-    return lcv.wrap(Toy(), multiple=4, least=16, after="encoder")
 
 
 class AsInPtlflow(nn.Module):
@@ -78,14 +77,14 @@ def place(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(params=["file", "ptlflow", "registry"])
+@pytest.fixture(params=["ptlflow", "registry"])
 def model(request, place, monkeypatch):
     """What the user writes for --model."""
     if request.param == "registry":
         entry = Entry(lambda inner_product="euclidean": _toy(inner_product))
         monkeypatch.setitem(registry.NETWORKS, "toy", entry)
         return "toy"
-    return f"{place}/nets.py:{'toy' if request.param == 'file' else 'as_in_ptlflow'}"
+    return f"{place}/nets.py:as_in_ptlflow"
 
 
 def _toy(inner_product):
@@ -156,38 +155,3 @@ def test_train_twenty_steps_with_lcv_and_inspect(model, place, tmp_path):
     run("inspect", model, "--weights", weights, "-o", tmp_path / "look")
     said = json.loads((tmp_path / "look" / "inspect.json").read_text())
     assert said["model"]["inner_product"] == "elliptical"
-
-
-def test_robust(model, weights, place, tmp_path):
-    words = ("--stress", "gamma", "--levels", "gamma=0.5,1", "--pictures", "0")
-    data = ("--data", place / "pairs.txt", "-o", tmp_path / "study")
-    run("robust", "--model", model, "--weights", weights, *data, *words)
-    assert any((tmp_path / "study").glob("*.json"))
-
-
-def test_ablate_with_the_columns_that_can_be_attached(model, weights, tmp_path):
-    folder = tmp_path / "study"
-    words = ("--steps", 2, "--batch", 1, "--size", 32, 40, "--pairs", 2, "--seeds", 0)
-    more = ("--precision", "float32", "--validate-every", 2, "--no-weights")
-    run("ablate", "--model", model, "--weights", weights, "-o", folder, *words, *more)
-    study = json.loads((folder / "study.json").read_text())
-    columns = ["original", "continued", "diagonal", "rotation", "gram", "lcv"]
-    assert study["columns"] == columns
-    assert study["null_controls"] == ["rotation"]
-
-
-def test_bench_and_export(model, weights, tmp_path):
-    if ":" not in model:
-        pytest.skip("a cell is measured in a process of its own, which has no patched registry")
-    result = tmp_path / "bench.json"
-    run("bench", "--model", model, "--size", "32x40", "--repeats", 1, "-o", result)
-    rows = json.loads(result.read_text())["rows"]
-    assert [row["inner_product"] for row in rows] == ["euclidean", "elliptical"]
-    assert all(row["median_seconds"] > 0 for row in rows)
-    file = tmp_path / "toy.pt2"
-    run("export", model, "--weights", weights, "-o", file, "--size", "32x40")
-    from lcv.export import read_metadata
-
-    about = read_metadata(file)
-    assert about["sizes"]["height"] == [32, 32]
-    assert about["error"]["measured"][0]["mean"] < 1e-4

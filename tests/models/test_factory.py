@@ -175,3 +175,19 @@ def test_files_of_one_name_do_not_replace_each_other(tmp_path):
         (tmp_path / str(k) / "net.py").write_text(f"def make():\n    return {k}\n")
     one, two = (find_factory(f"{tmp_path}/{k}/net.py:make") for k in (1, 2))
     assert (one.function(), two.function()) == (1, 2)
+
+
+def test_tensors_under_two_names_are_saved(tmp_path):
+    """As in the authors' RAFT, whose blocks hold their last norm twice."""
+
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one = self.two = torch.nn.Conv2d(3, 2, 1)
+
+        def forward(self, image1, image2):
+            return self.one(image1)
+
+    lcv.save(lcv.wrap(Twice()), tmp_path / "w.safetensors")
+    state = lcv.models.archive.read_checkpoint(tmp_path / "w.safetensors").state
+    assert set(state) == {"one.weight", "one.bias", "two.weight", "two.bias"}

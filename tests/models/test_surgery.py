@@ -149,7 +149,7 @@ def test_behind_a_named_module_of_a_foreign_network(output):
     attached = attach(foreign, after="encoder", channels=6).double()
     assert torch.equal(attached(*images).flow, foreign(*images))
     assert set(foreign.state_dict()) < set(attached.state_dict())
-    assert {"encoder.inner_product.t", "encoder.inner_product.S_upper"} <= set(
+    assert {"inner_products.encoder.t", "inner_products.encoder.S_upper"} <= set(
         attached.state_dict()
     )
 

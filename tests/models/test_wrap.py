@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 
 import pytest
@@ -141,12 +142,55 @@ def test_an_attached_network_is_wrapped_and_says_where_its_w_is():
     assert lcv.wrap(Toy()).inner_product is None
 
 
+def test_behind_a_sequence_of_layers_deep_inside():
+    """A Sequential calls all its children, so W must not become one of them."""
+    network = nn.ModuleDict(
+        {"a": nn.Sequential(nn.Conv2d(3, 4, 1), nn.Sequential(nn.Conv2d(4, 4, 1)))}
+    )
+
+    class Deep(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = network
+
+        def forward(self, image1, image2):
+            return (self.net.a(image1) * self.net.a(image2))[:, :2]
+
+    plain, pair = Deep(), images()
+    model = lcv.attach(plain, after="net.a.1", channels=4)
+    torch.testing.assert_close(model(*pair).flow, plain(*pair))
+    names = {"inner_products.net_a_1.S_upper", "inner_products.net_a_1.t"}
+    assert set(model.state_dict()) == set(plain.state_dict()) | names
+    with torch.no_grad():
+        model.inner_product.t.normal_()
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        twin.inner_product.t.normal_()
+    assert not torch.equal(twin(*pair).flow, model(*pair).flow)
+    twin.load_state_dict(model.state_dict())
+    assert torch.equal(twin(*pair).flow, model(*pair).flow)
+    folded = lcv.fold(model, into="net.a.1.0")
+    torch.testing.assert_close(folded(*pair).flow, model(*pair).flow, rtol=1e-4, atol=1e-2)
+    assert set(folded.state_dict()) == set(plain.state_dict())
+
+
 def test_attaching_takes_what_wrap_was_told():
     plain = lcv.wrap(Toy(), multiple=4, after="encoder", channels=8)
     model, pair = lcv.attach(plain), images()
     assert torch.equal(model(*pair).flow, plain(*pair).flow)
     with pytest.raises(ArgumentError, match="wrapped already; leave multiple out"):
         lcv.attach(plain, multiple=8)
+
+
+def test_a_network_that_keeps_tensors_of_its_last_call_is_copied():
+    class Keeps(Toy):
+        def forward(self, image1, image2):
+            self.pyramid = [self.encoder(image1), image2]
+            return super().forward(image1, image2)
+
+    model, pair = lcv.attach(Keeps(), after="encoder", multiple=4), images()
+    flow = model(*pair).flow
+    torch.testing.assert_close(lcv.fold(model)(*pair).flow, flow)
 
 
 def known(name, monkeypatch):

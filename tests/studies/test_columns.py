@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import lcv
 from lcv.errors import ArgumentError
 from lcv.inner_product import INNER_PRODUCTS, make_inner_product
 from lcv.models.registry import NETWORKS, check_options
@@ -22,6 +23,7 @@ from lcv.studies.columns import (
 )
 from lcv.studies.null_controls import null_controls
 from lcv.train.config import ModelConfig
+from testing.toy import Toy
 
 MODELS = ("raft-small", "raft-large", "vcn", "vcn-small", "ddflow")
 
@@ -99,3 +101,12 @@ def test_names_are_checked_and_continued_is_always_there():
         choose(network, ["rotatoin"])
     with pytest.raises(ArgumentError, match="no column 'x'; there are original, continued"):
         choose(network, ["x"])
+
+
+def test_a_column_that_cannot_be_attached_is_refused_by_name():
+    network = lcv.wrap(Toy(), multiple=4, after="encoder")
+    names = [column.name for column in choose(network, ["all"])]
+    assert "free" not in names
+    assert "lcv-left" not in names
+    with pytest.raises(ArgumentError, match="'free' is not possible here: its W enters as 'left'"):
+        choose(network, ["free"])

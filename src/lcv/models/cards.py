@@ -99,7 +99,9 @@ def save_weights(
         raise WeightsError(f"{path}: weights are written as .safetensors, got {path.suffix!r}")
     check_output(path, overwrite)
     check_output(card_path(path), overwrite)
-    state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    # Copies, since a network may hold one tensor under two names, which safetensors refuses.
+    state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    state = {name: value.contiguous() for name, value in state.items()}
     if half:
         state = in_half(state)
     content = save(state, metadata={OWN_KEY: json.dumps(spec_of(model).as_dict())})

@@ -8,7 +8,6 @@ parametrisation of the training. Networks that normalise features first cannot b
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,7 +19,7 @@ from lcv.inner_product import INNER_PRODUCTS, Euclidean, InnerProduct, make_inne
 from lcv.inner_product.base import transform
 from lcv.models.convention import ENCODERS
 from lcv.models.types import FlowModel
-from lcv.models.wrap import Wrapped, wrap
+from lcv.models.wrap import Wrapped, copied, level_of, wrap
 
 
 def attach(
@@ -35,14 +34,14 @@ def attach(
     Our own networks get the inner product in its slot. A foreign one is wrapped, if it is not yet,
     and the inner product stands behind its module named `after`, which must give the features of
     both frames, (b, channels, h, w), one by one or in a list or tuple. RAFT of the authors and of
-    torchvision need no `after`. The inner product is then the submodule `after`.inner_product;
-    other names do not change.
+    torchvision need no `after`. The inner product is then `model.inner_product`, its parameters
+    are `inner_products.…` in the state dict, and the network's other names do not change.
 
     convention: how a foreign network is called, as for `lcv.wrap`
     """
     _check_bare("attach", model)
-    twin = copy.deepcopy(model)
-    if isinstance(twin, FlowModel) and not isinstance(twin, Wrapped):
+    twin: Any = copied(model)
+    if isinstance(model, FlowModel) and not isinstance(model, Wrapped):
         given = {"after": after, "channels": channels, **convention}
         named = [name for name, value in given.items() if value is not None]
         if named:
@@ -78,22 +77,20 @@ def _attach_behind(
     except AttributeError:
         names = [name for name, _ in network.named_children()]
         raise ArgumentError(f"attach: the model has no module {after!r}; it has {names}") from None
-    if hasattr(encoder, "inner_product"):
+    if level_of(after) in wrapped.inner_products:
         raise ArgumentError(f"attach: {after} already has an inner product")
     channels = channels or wrapped.convention.channels or _output_channels(wrapped, after)
     product = make_inner_product(inner_product, channels, "factor")
     like = next(encoder.parameters(), None)
-    encoder.inner_product = product if like is None else product.to(like)
-    encoder.inner_product.train(encoder.training)
-    encoder.register_forward_hook(_multiply_features)
+    product = (product if like is None else product.to(like)).train(encoder.training)
+    wrapped.inner_products[level_of(after)] = product
+    encoder.register_forward_hook(_Multiply(wrapped, level_of(after)))
 
 
-def set_inner_product(model: nn.Module, level: str, product: nn.Module) -> None:
+def set_inner_product(model: Any, level: str, product: nn.Module) -> None:
     """Put an inner product into the slot of a level; RAFT's one slot has no name."""
-    if isinstance(model, Wrapped):
-        cast(nn.Module, model.network).get_submodule(level).inner_product = product
-    elif level:
-        cast(Any, model).inner_products[level] = product
+    if level:
+        model.inner_products[level] = product
     else:
         model.inner_product = product
 
@@ -116,23 +113,27 @@ def _respecify(model: nn.Module, inner_product: str) -> None:
         model.spec = replace(cast(Any, model.spec), inner_product=inner_product)
 
 
-def _multiply_features(module: nn.Module, _: Any, output: Any) -> Any:
-    """A forward hook: Q on every map of features. It keeps no state, so that models with it can
-    be copied and saved."""
-    product = cast(InnerProduct, module.inner_product)
-    if isinstance(product, Euclidean):
-        return output
-    Q = product.factor_matrix()
-    if isinstance(output, Tensor):
-        return _checked_transform(module, output, Q)
-    if isinstance(output, list | tuple) and all(isinstance(f, Tensor) for f in output):
-        maps = [_checked_transform(module, f, Q) for f in output]
-        # A named tuple takes its fields one by one, the plain kinds all at once.
-        return type(output)(*maps) if hasattr(output, "_fields") else type(output)(maps)
-    raise ArgumentError(
-        f"attach: {type(module).__name__} gives a {type(output).__name__}, wanted a tensor of "
-        f"features, or a list or tuple of them"
-    )
+class _Multiply:
+    """A forward hook: Q on every map of features. It is copied and saved along with the network."""
+
+    def __init__(self, wrapped: Wrapped, level: str) -> None:
+        self.products, self.level = wrapped.inner_products, level
+
+    def __call__(self, module: nn.Module, _: Any, output: Any) -> Any:
+        product = cast(InnerProduct, self.products[self.level])
+        if isinstance(product, Euclidean):
+            return output
+        Q = product.factor_matrix()
+        if isinstance(output, Tensor):
+            return _checked_transform(module, output, Q)
+        if isinstance(output, list | tuple) and all(isinstance(f, Tensor) for f in output):
+            maps = [_checked_transform(module, f, Q) for f in output]
+            # A named tuple takes its fields one by one, the plain kinds all at once.
+            return type(output)(*maps) if hasattr(output, "_fields") else type(output)(maps)
+        raise ArgumentError(
+            f"attach: {type(module).__name__} gives a {type(output).__name__}, wanted a tensor of "
+            f"features, or a list or tuple of them"
+        )
 
 
 def _checked_transform(module: nn.Module, f: Tensor, Q: Tensor) -> Tensor:
@@ -185,13 +186,13 @@ def fold(model: nn.Module, into: str | None = None) -> nn.Module:
     Facts: equal to rounding; as many parameters as the vanilla network.
     """
     _check_bare("fold", model)
-    twin = copy.deepcopy(model)
+    if not isinstance(model, FlowModel):
+        raise ArgumentError(f"fold: there is no inner product in this {type(model).__name__}")
+    twin: Any = copied(model)
     if isinstance(twin, Wrapped):
         _fold_attached(twin, into)
         _respecify(twin, "euclidean")
         return twin
-    if not isinstance(twin, FlowModel):
-        raise ArgumentError(f"fold: there is no inner product in this {type(twin).__name__}")
     if into is not None:
         raise ArgumentError("fold: `into` is for foreign networks; ours know their last layer")
     layer = twin.layer_before_w()
@@ -210,40 +211,33 @@ def fold(model: nn.Module, into: str | None = None) -> nn.Module:
 
 
 def _fold_attached(wrapped: Wrapped, into: str | None) -> None:
-    attached = wrapped.inner_products
-    if not attached:
-        raise ArgumentError(
-            f"fold: there is no inner product in this {type(wrapped.network).__name__}"
-        )
-    network = cast(nn.Module, wrapped.network)
-    for name, product in attached.items():
-        layer = _last_layer(wrapped, name, into)
-        _multiply_into(layer, _factor_of(cast(InnerProduct, product)))
-        encoder = network.get_submodule(name)
-        del encoder.inner_product
+    network = type(wrapped.network).__name__
+    if not wrapped.inner_products:
+        raise ArgumentError(f"fold: there is no inner product in this {network}")
+    for name, encoder in wrapped.submodules().items():
+        if level_of(name) not in wrapped.inner_products:
+            continue
+        product = cast(InnerProduct, wrapped.inner_products.pop(level_of(name)))
+        _multiply_into(_last_layer(wrapped, name, into, product.channels), _factor_of(product))
         hooks = encoder._forward_hooks
-        for key in [key for key, hook in hooks.items() if hook is _multiply_features]:
+        for key in [key for key, hook in hooks.items() if isinstance(hook, _Multiply)]:
             del hooks[key]
 
 
-def _last_layer(wrapped: Wrapped, name: str, into: str | None) -> nn.Conv2d | nn.Linear:
-    try:
-        layer = (
-            cast(nn.Module, wrapped.network).get_submodule(into)
-            if into
-            else wrapped.linear_end(name)
-        )
-    except AttributeError:
-        raise ArgumentError(f"fold: the model has no module {into!r}") from None
+def _last_layer(
+    wrapped: Wrapped, name: str, into: str | None, channels: int
+) -> nn.Conv2d | nn.Linear:
+    found = wrapped.submodules().get(into or name)
+    if found is None:
+        raise ArgumentError(f"fold: the model has no module {into!r}")
+    layer = found if into else wrapped.linear_end(name)
     if not isinstance(layer, nn.Conv2d | nn.Linear):
-        kind = type(cast(nn.Module, wrapped.network).get_submodule(into or name)).__name__
         raise ArgumentError(
-            f"fold: {into or name} is a {kind}, not a bare linear layer. Name the "
+            f"fold: {into or name} is a {type(found).__name__}, not a bare linear layer. Name the "
             f"convolution whose output leaves {name} untouched: fold(model, into=…); if there is "
             f"none (a norm or an activation comes last), W cannot be folded."
         )
     width = layer.weight.shape[0]
-    channels = cast(InnerProduct, wrapped.inner_products[name]).channels
     if width != channels:
         raise ArgumentError(
             f"fold: {into or name} gives {width} channels and the inner product has {channels}; name "

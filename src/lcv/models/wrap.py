@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, Self, cast
 
@@ -88,6 +88,7 @@ class Wrapped(nn.Module):
         super().__init__()
         self.network = network
         self.convention = convention
+        self.inner_products = nn.ModuleDict()  # what `lcv.attach` put in, by `level_of` its module
         kind = type(network)
         self.spec = Spec(f"{kind.__module__}:{kind.__qualname__}", "euclidean")
         self.register_state_dict_post_hook(_without_prefix)
@@ -120,15 +121,6 @@ class Wrapped(nn.Module):
                 f"that name with a number as its default"
             )
         return found.default
-
-    @property
-    def inner_products(self) -> Mapping[str, nn.Module]:
-        """Those that `lcv.attach` put in, by the name of the module they stand behind."""
-        return {
-            name.removeprefix("network."): cast(nn.Module, module.inner_product)
-            for name, module in self.named_modules()
-            if module is not self and isinstance(getattr(module, "inner_product", None), nn.Module)
-        }
 
     @property
     def inner_product(self) -> nn.Module | None:
@@ -230,14 +222,18 @@ class Wrapped(nn.Module):
 
     def layer_before_w(self) -> nn.Conv2d | nn.Linear | None:
         """The layer that the module before W is or ends in, if it is a bare linear one."""
-        from_known = [self.linear_end(name) for name in self.inner_products]
-        return from_known[0] if len(from_known) == 1 else None
+        levels = [name for name in self.submodules() if level_of(name) in self.inner_products]
+        return self.linear_end(levels[0]) if len(levels) == 1 else None
 
     def linear_end(self, name: str) -> nn.Conv2d | nn.Linear | None:
         """The bare linear layer that a feature encoder of this name is known to end in."""
         encoder = cast(nn.Module, self.network).get_submodule(name)
         last = getattr(encoder, ENCODERS.get(name.rpartition(".")[2], ""), encoder)
         return last if isinstance(last, nn.Conv2d | nn.Linear) else None
+
+    def submodules(self) -> dict[str, nn.Module]:
+        """The network's own modules by name."""
+        return dict(self.network.named_modules()) if isinstance(self.network, nn.Module) else {}
 
     def parts_to_compile(self) -> list[tuple[nn.Module, str]]:
         """The whole network."""
@@ -267,7 +263,23 @@ class Wrapped(nn.Module):
 
     def core_for_export(self, lookup: str) -> nn.Module:
         """A copy."""
-        return copy.deepcopy(self)
+        return copied(self)
+
+
+def level_of(after: str) -> str:
+    """The key of the inner product behind a module: names of modules have no dots."""
+    return after.replace(".", "_")
+
+
+def copied(network: Any) -> Any:
+    """A deep copy, also of a network that keeps tensors of its last call, as torchvision's RAFT does."""
+    memo: dict[int, Any] = {}
+    for module in network.modules() if isinstance(network, nn.Module) else ():
+        for value in vars(module).values():
+            for each in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(each, Tensor) and not each.is_leaf:
+                    memo[id(each)] = each.detach()
+    return copy.deepcopy(network, memo)
 
 
 def _without_prefix(module: nn.Module, state: dict[str, Any], prefix: str, metadata: Any) -> None:
@@ -278,6 +290,9 @@ def _without_prefix(module: nn.Module, state: dict[str, Any], prefix: str, metad
 
 
 def _with_prefix(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    own = [name for name in state if name.startswith(prefix)]
-    for name in own:
-        state[f"{prefix}network.{name.removeprefix(prefix)}"] = state.pop(name)
+    products = tuple(
+        f"{prefix}inner_products.{level}." for level in cast(Any, module).inner_products
+    )
+    for name in [name for name in state if name.startswith(prefix)]:
+        if not name.startswith(products):
+            state[f"{prefix}network.{name.removeprefix(prefix)}"] = state.pop(name)
