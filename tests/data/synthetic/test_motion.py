@@ -8,43 +8,18 @@ import pytest
 import torch
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.motion import STRAIN, apply_affine, apply_bend, draw_motion, undo_bend
+from lcv.data.synthetic.maps import apply_map
+from lcv.data.synthetic.motion import STRAIN, draw_motion
 from lcv.data.synthetic.recipe import TRAINING
 
 SIZE = (368, 496)
 
 
-def test_undo_bend_is_the_inverse_of_apply_bend():
-    generator = torch.Generator().manual_seed(0)
-    u, v = torch.randn(2, 7, 5, generator=generator, dtype=torch.float64)
-    bend = torch.tensor([0.3, -0.2], dtype=torch.float64)
-    wave = torch.tensor([2.0, 0.3, 3.0, -1.0], dtype=torch.float64)
-    there = apply_bend(u, v, bend, wave)
-    back = undo_bend(*there, bend, wave)
-    assert torch.allclose(torch.stack(back), torch.stack((u, v)), atol=1e-14)
-    # By hand at one point: u' = u + p sin(k₁v + φ₁), then v' = v + q sin(k₂u' + φ₂).
-    one = apply_bend(torch.tensor(0.5), torch.tensor(-0.25), bend.float(), wave.float())
-    bent_u = 0.5 + 0.3 * torch.tensor(-0.2).sin()
-    assert torch.allclose(one[0], bent_u)
-    assert torch.allclose(one[1], -0.25 - 0.2 * (3 * bent_u - 1).sin())
-
-
-def test_affine_maps_are_a_to_f_row_by_row_on_points_and_on_a_grid():
-    affine = torch.tensor([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])
-    x, y = apply_affine(torch.tensor([1.0]), torch.tensor([10.0]), affine)
-    assert (x.item(), y.item()) == (37.0, 130.0)
-    row, column = torch.arange(4.0)[None], torch.arange(3.0)[:, None]
-    on_grid = apply_affine(row, column, affine)
-    on_points = apply_affine(row.expand(3, 4), column.expand(3, 4), affine)
-    assert torch.equal(torch.stack(on_grid), torch.stack(on_points))
-
-
 def test_to_layer_inverts_to_frame():
     motion = draw_motion(TRAINING, Draws(1, range(50)), SIZE, 3)
-    a, b, c, d, e, f = motion.to_frame.double().unbind(-1)
-    u, v = 0.3, -0.8
-    x, y = a * u + b * v + c, d * u + e * v + f
-    back_u, back_v = apply_affine(x, y, motion.to_layer.double().movedim(-1, 0))
+    u, v = torch.tensor(0.3).double(), torch.tensor(-0.8).double()
+    there = apply_map(u, v, motion.to_frame.double().movedim(-1, 0), True)
+    back_u, back_v = apply_map(*there, motion.to_layer.double().movedim(-1, 0), True)
     # Both maps are rounded to float32: a few units in the last place of the frame's extent.
     pixels = motion.radius.double()[:, None]
     assert ((back_u - u).abs() * pixels[..., 0]).max() < 1e-3
@@ -66,12 +41,14 @@ def test_the_first_frame_is_not_bent_and_no_bend_tears():
     motion = draw_motion(TRAINING, Draws(1, range(200)), SIZE, 3)
     assert not motion.bend[:, 0].any()
     rx, ry = motion.radius.unbind(-1)
-    p, q = motion.bend[:, 1:].abs().amax(1).unbind(-1)
+    bend = motion.bend[:, 1:].abs().amax(1)
+    assert not bend[..., 0, 1].any()
+    assert not bend[..., 1, 0].any()
     tolerance = 1e-6
-    assert (p * motion.wave[..., 0] * rx / ry).max() <= STRAIN + tolerance
-    assert (q * motion.wave[..., 2] * ry / rx).max() <= STRAIN + tolerance
+    assert (bend[..., 0, 0] * motion.wave[..., 0, 1] * rx / ry).max() <= STRAIN + tolerance
+    assert (bend[..., 1, 1] * motion.wave[..., 1, 0] * ry / rx).max() <= STRAIN + tolerance
     # Bent layers are about as many as the recipe says: within five standard errors.
-    bent = (motion.bend[:, 1] != 0).any(-1).float()
+    bent = (motion.bend[:, 1] != 0).flatten(2).any(-1).float()
     p = TRAINING.warp_probability
     assert abs(bent.mean() - p) < 5 * (p * (1 - p) / bent.numel()) ** 0.5
 
@@ -90,8 +67,8 @@ def test_objects_that_do_not_move_by_themselves_follow_the_camera():
     first, later = motion.to_frame[:, 0].double(), motion.to_frame[:, 2].double()
     # The background carries the centre of every object from the first frame to the last.
     to_layer = motion.to_layer[:, 0, :1].double().movedim(-1, 0)
-    u, v = apply_affine(first[..., 2], first[..., 5], to_layer)
-    x, y = apply_affine(u, v, later[:, :1].movedim(-1, 0))
+    u, v = apply_map(first[..., 2], first[..., 5], to_layer, True)
+    x, y = apply_map(u, v, later[:, :1].movedim(-1, 0), True)
     assert (x - later[..., 2]).abs().max() < 1e-3
     assert (y - later[..., 5]).abs().max() < 1e-3
     assert (later[..., 2] - first[..., 2]).abs().max() > 10

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from lcv.cost_volume.conventions import pixel_grid
 from lcv.cost_volume.warp import warp
 from lcv.data.random import Draws
-from lcv.data.synthetic.motion import apply_affine, apply_bend, undo_bend
+from lcv.data.synthetic.maps import apply_bend, apply_map, undo_bend
 from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.reference import Truth
-from lcv.data.synthetic.render import flow_to, layer_coordinates, occluded_at, render
+from lcv.data.synthetic.render import flow_to, layer_coordinates, occluded_at, per_pixel, render
 from lcv.data.synthetic.scene import Scene, draw_scene
 from lcv.data.synthetic.textures import procedural_bank
 
@@ -21,21 +21,21 @@ TEXEL = 1e-3
 GREY_LEVEL = 1.0
 
 
-def chosen(table: torch.Tensor, layer: torch.Tensor) -> torch.Tensor:
-    """Rows of a table (n, L, k) for a map of layers (n, h, w): (k, n, h, w)."""
-    n = table.shape[0]
-    return table[torch.arange(n)[:, None, None], layer.long()].movedim(-1, 0)
-
-
 def own_point(scene: Scene, time: int, layer, x, y):
-    """(u, v) in float64 of the given layer at points of a frame, by the closed inverse."""
+    """(u, v) in float64 of the given layer at points of a frame, by the inverse of `to_frame`."""
     motion = scene.motion
-    forward = chosen(motion.to_frame[:, time].double(), layer)
-    a, b, c, d, e, f = forward
-    det = a * e - b * d
-    u, v = (e * (x - c) - b * (y - f)) / det, (a * (y - f) - d * (x - c)) / det
-    bend = chosen(motion.bend[:, time].double(), layer)
-    return undo_bend(u, v, bend, chosen(motion.wave.double(), layer))
+    matrix = motion.to_frame[:, time].double().unflatten(-1, (3, 3))
+    u, v = apply_map(x, y, per_pixel(torch.linalg.inv(matrix).flatten(2), layer), True)
+    return undo_bend(u, v, *shears(scene, time, layer))
+
+
+def shears(scene: Scene, time: int, layer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The bend and wave, in float64, of the layer that each pixel shows."""
+    bend, wave = scene.motion.bend[:, time].double(), scene.motion.wave.double()
+    return (
+        per_pixel(bend.flatten(2), layer).unflatten(0, bend.shape[-2:]),
+        per_pixel(wave.flatten(2), layer).unflatten(0, wave.shape[-2:]),
+    )
 
 
 def outline_distance(layer: torch.Tensor, reach: int) -> torch.Tensor:
@@ -60,7 +60,7 @@ def test_both_maps_meet_in_one_texel(scene, views):
         flow = flow_to(scene, view, there).double()
         start = own_point(scene, here, view.layer, grid[0], grid[1])
         end = own_point(scene, there, view.layer, grid[0] + flow[:, 0], grid[1] + flow[:, 1])
-        texels = chosen(scene.skins.place.double(), view.layer)[[0, 2]].abs()
+        texels = per_pixel(scene.skins.place.double(), view.layer)[[0, 2]].abs()
         for axis in range(2):
             assert ((end[axis] - start[axis]).abs() * texels[axis]).max() < TEXEL
 
@@ -95,11 +95,10 @@ def test_colours_equal_the_scalar_truth_where_two_layers_meet_at_most(scene, vie
         points = Draws(sample, [1]).integers("pixels", (14, 2), 0, 10**6)[0] % torch.tensor([w, h])
         for x, y in points.tolist():
             for time in (0, 1):
-                touching = truth.touching(time, (x, y))
                 partial = [
                     layer
-                    for layer in touching
-                    if truth.depth(layer, truth.layer_point(time, layer, (x, y))) < 0.5
+                    for layer, own in truth.covering(time, (x, y), least=-0.5)
+                    if layer > 0 and truth.depth(layer, own) < 0.5
                 ]
                 if len(partial) > 1:
                     continue
@@ -115,14 +114,10 @@ def test_there_and_back_is_the_identity_where_visible(scene, views, flow, occlud
     y = torch.arange(scene.size[0])[:, None] + flow[:, 1]
     back = torch.zeros_like(flow)
     for layer in range(scene.layers):
-        u, v = layer_coordinates(scene, 1, layer, x, y)
-        u, v = apply_bend(
-            u,
-            v,
-            scene.motion.bend[:, 0, layer].T[..., None, None],
-            scene.motion.wave[:, layer].T[..., None, None],
-        )
-        home = apply_affine(u, v, scene.motion.to_frame[:, 0, layer].T[..., None, None])
+        # The first frame is not bent.
+        own = layer_coordinates(scene, 1, layer, x, y)
+        numbers = scene.motion.to_frame[:, 0, layer].T[..., None, None]
+        home = apply_map(*own, numbers, scene.motion.perspective)
         here = views[0].layer == layer
         back[:, 0] = torch.where(here, home[0] - x, back[:, 0])
         back[:, 1] = torch.where(here, home[1] - y, back[:, 1])
@@ -168,29 +163,26 @@ def test_occlusion_equals_a_render_at_four_times_the_resolution(scene, views, fl
 def enlarged(scene: Scene, factor: int) -> Scene:
     """The same scene with `factor` times as many pixels: X = factor·x + (factor − 1)/2."""
     move = (factor - 1) / 2
-    forward = scene.motion.to_frame * factor
-    forward[..., [2, 5]] += move
-    back = scene.motion.to_layer.clone()
-    back[..., [0, 1, 3, 4]] /= factor
-    back[..., 2] -= (back[..., 0] + back[..., 1]) * move
-    back[..., 5] -= (back[..., 3] + back[..., 4]) * move
-    return replace(
-        scene,
-        size=(scene.size[0] * factor, scene.size[1] * factor),
-        motion=replace(scene.motion, to_frame=forward, to_layer=back),
+    grow = torch.tensor([[factor, 0, move], [0, factor, move], [0, 0, 1]], dtype=torch.float64)
+    shrink = torch.linalg.inv(grow)
+    motion = scene.motion
+    forward = grow @ motion.to_frame.double().unflatten(-1, (3, 3))
+    back = motion.to_layer.double().unflatten(-1, (3, 3)) @ shrink
+    moved = replace(
+        motion,
+        to_frame=forward.flatten(-2).float(),
+        to_layer=back.flatten(-2).float(),
+        inverse_depth=(motion.inverse_depth.double() @ shrink).float(),
     )
+    size = (scene.size[0] * factor, scene.size[1] * factor)
+    return replace(scene, size=size, motion=moved)
 
 
 def test_edges_are_smooth(scene, views):
     """Coverage at four times the resolution, averaged, is the coverage mixed into the pixels."""
-    layers = scene.layers
-    flat = replace(
-        scene,
-        atlas=torch.cat(
-            [torch.full_like(scene.atlas.chunk(layers, 2)[k], 0.0 if k == 0 else 255.0)
-             for k in range(layers)], 2
-        ),
-    )  # fmt: skip
+    black, white = torch.zeros_like(scene.skins.gain), torch.full_like(scene.skins.gain, 255.0)
+    white[:, 0] = 0
+    flat = replace(scene, skins=replace(scene.skins, gain=black, offset=white))
     coverage = render(flat, 0).image[:, 0] / 255
     fine = (render(enlarged(scene, 4), 0).layer > 0).float()
     average = F.avg_pool2d(fine[:, None], 4)[:, 0]
@@ -218,14 +210,9 @@ def test_consecutive_flows_compose_along_each_layer(scene, views, flow):
     x = torch.arange(scene.size[1]) + flow[:, 0].double()
     y = torch.arange(scene.size[0])[:, None] + flow[:, 1].double()
     u, v = own_point(scene, 1, views[0].layer, x, y)
-    motion = scene.motion
-    u, v = apply_bend(
-        u,
-        v,
-        chosen(motion.bend[:, 2].double(), views[0].layer),
-        chosen(motion.wave.double(), views[0].layer),
-    )
-    end = apply_affine(u, v, chosen(motion.to_frame[:, 2].double(), views[0].layer))
+    u, v = apply_bend(u, v, *shears(scene, 2, views[0].layer))
+    numbers = per_pixel(scene.motion.to_frame[:, 2].double(), views[0].layer)
+    end = apply_map(u, v, numbers, True)
     grid = pixel_grid(*scene.size, dtype=torch.float64)
     composed = torch.stack((end[0] - grid[0], end[1] - grid[1]), 1)
     assert (composed - direct).abs().max() < 1e-3

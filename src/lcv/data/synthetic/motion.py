@@ -1,17 +1,7 @@
-"""Where the layers are in each frame: affine maps composed with sine shears, inverted exactly.
+"""Where the layers of flat scenes are in each frame: affine maps, bends, and which is in front.
 
-A layer has coordinates (u, v) of its own in which it lies within the unit disc (objects) or fills
-[−1, 1]² in the first frame (background). At time t it is bent, then placed:
-
-    u' = u + p sin(k₁ v + φ₁)          v' = v + q sin(k₂ u' + φ₂)
-    x = a u' + b v' + c                y = d u' + e v' + f                           (to frame)
-
-so the way back is closed too:
-
-    (u', v') = the inverse affine map of (x, y)
-    v = v' − q sin(k₂ u' + φ₂)         u = u' − p sin(k₁ v + φ₁)                     (to layer)
-
-Only the amplitudes (p, q) and the affine map depend on time; the first frame is not bent. Writing A
+A flat scene is a stack of layers: its maps are affine and its inverse depths are constant, 1 for
+the background and one more for each layer in front. What the maps mean is in `maps.py`. Writing A
 for "to layer" at the first time and B at the second, the flow of a layer is B⁻¹(A(x)) − x.
 """
 
@@ -23,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lcv.data.random import Draws, exp_exactly
+from lcv.data.synthetic.maps import affine_inverse, homography
 from lcv.data.synthetic.recipe import Recipe
 from lcv.data.synthetic.shapes import draw_places
 
@@ -32,42 +23,23 @@ STRAIN = 0.35
 
 @dataclass(frozen=True)
 class Motion:
-    """The maps of n scenes, T times, L layers (0 is the background, the last is in front).
+    """The maps of n scenes, T times, L layers (0 is the background, which covers everything).
 
-    to_frame, to_layer: (n, T, L, 6) the affine maps a … f and their inverses
-    bend: (n, T, L, 2) p, q;  wave: (n, L, 4) k₁, φ₁, k₂, φ₂;  radius: (n, L, 2) pixels per unit
+    to_frame, to_layer: (n, T, L, 9) homographies and their inverses
+    bend: (n, T, L, K, 2) and wave: (n, L, K, 3 + 2(octaves − 1)): K shears, see `maps.py`
+    inverse_depth: (n, T, L, 3) a, b, c; of the layers that cover a point (x, y) of the frame the
+        one with the largest a x + b y + c is seen. A layer that is absent has (0, 0, −1)
+    radius: (n, L, 2) pixels per unit
+    perspective: whether any last row differs from (0, 0, 1)
     """
 
     to_frame: Tensor
     to_layer: Tensor
     bend: Tensor
     wave: Tensor
+    inverse_depth: Tensor
     radius: Tensor
-
-
-def apply_bend(u: Tensor, v: Tensor, bend: Tensor, wave: Tensor) -> tuple[Tensor, Tensor]:
-    """(u, v) → (u', v'); bend and wave lead with their component axis and broadcast behind it."""
-    u = torch.addcmul(u, bend[0], torch.addcmul(wave[1], wave[0], v).sin_())
-    v = torch.addcmul(v, bend[1], torch.addcmul(wave[3], wave[2], u).sin_())
-    return u, v
-
-
-def undo_bend(u: Tensor, v: Tensor, bend: Tensor, wave: Tensor) -> tuple[Tensor, Tensor]:
-    """(u', v') → (u, v), exactly the inverse of `apply_bend`."""
-    v = torch.addcmul(v, bend[1], torch.addcmul(wave[3], wave[2], u).sin_(), value=-1)
-    u = torch.addcmul(u, bend[0], torch.addcmul(wave[1], wave[0], v).sin_(), value=-1)
-    return u, v
-
-
-def apply_affine(x: Tensor, y: Tensor, affine: Tensor) -> tuple[Tensor, Tensor]:
-    """(a x + b y + c, d x + e y + f); affine leads with its six components and broadcasts."""
-    a, b, c, d, e, f = affine.unbind(0)
-    if x.shape != y.shape:
-        # A row and a column: only the last sum is as large as the frame.
-        return a * x + (b * y + c), d * x + (e * y + f)
-    along = torch.addcmul(torch.addcmul(c, b, y), a, x)
-    down = torch.addcmul(torch.addcmul(f, e, y), d, x)
-    return along, down
+    perspective: bool
 
 
 def draw_motion(recipe: Recipe, draws: Draws, size: tuple[int, int], times: int) -> Motion:
@@ -116,12 +88,18 @@ def draw_motion(recipe: Recipe, draws: Draws, size: tuple[int, int], times: int)
         maps.append(_affine(lin, centre))
         bends.append(torch.minimum(torch.maximum(bends[-1] + bend_steps[:, step], -limit), limit))
     to_frame = torch.stack(maps, 1)  # (n, T, L, 6)
+    bend, form = _crossed(torch.stack(bends, 1), wave)
+    order = torch.arange(1, recipe.layers + 1, device=radius.device, dtype=torch.float32)
+    nothing = torch.zeros_like(order)
+    inverse_depth = torch.stack((nothing, nothing, order), -1)  # (L, 3)
     return Motion(
-        to_frame=to_frame.float(),
-        to_layer=_inverse(to_frame).float(),
-        bend=torch.stack(bends, 1).float(),
-        wave=wave.float(),
+        to_frame=homography(to_frame).float(),
+        to_layer=homography(affine_inverse(to_frame)).float(),
+        bend=bend.float(),
+        wave=form.float(),
+        inverse_depth=inverse_depth.expand(n, times, -1, -1),
         radius=radius.float(),
+        perspective=False,
     )
 
 
@@ -180,6 +158,20 @@ def draw_bends(
     return pixels / radius[:, None], wave
 
 
+def _crossed(bend: Tensor, wave: Tensor) -> tuple[Tensor, Tensor]:
+    """u' = u + p sin(k₁ v + φ₁), then v' = v + q sin(k₂ u' + φ₂), written as two shears.
+
+    bend (n, T, L, 2): p, q;  wave (n, L, 4): k₁, φ₁, k₂, φ₂.
+    """
+    p, q = bend.unbind(-1)
+    k1, phase1, k2, phase2 = wave.unbind(-1)
+    no_p, no_k = torch.zeros_like(p), torch.zeros_like(k1)
+    shears = torch.stack((torch.stack((p, no_p), -1), torch.stack((no_p, q), -1)), -2)
+    first = torch.stack((no_k, k1, phase1), -1)
+    second = torch.stack((k2, no_k, phase2), -1)
+    return shears, torch.stack((first, second), -2)
+
+
 def _bend_limit(radius: Tensor, wave: Tensor) -> Tensor:
     """The largest |p|, |q| (n, L, 2): a shear of u by v is p k₁ rx/ry steep, of v by u q k₂ ry/rx.
 
@@ -217,10 +209,3 @@ def _times_vector(left: Tensor, right: Tensor) -> Tensor:
     a, b, c, d = left.unbind(-1)
     x, y = right.unbind(-1)
     return torch.stack((a * x + b * y, c * x + d * y), -1)
-
-
-def _inverse(affine: Tensor) -> Tensor:
-    a, b, c, d, e, f = affine.unbind(-1)
-    det = a * e - b * d
-    ia, ib, id_, ie = e / det, -b / det, -d / det, a / det
-    return torch.stack((ia, ib, -(ia * c + ib * f), id_, ie, -(id_ * c + ie * f)), -1)

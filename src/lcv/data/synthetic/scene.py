@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -19,14 +20,15 @@ class Scene:
     """n scenes of L layers at T times.
 
     size (h, w);  motion and skins: parameters, bit-equal on every device
-    outlines (n, L−1, 2, g, g) and atlas (n, 3, L·s, s): made from parameters, equal to rounding
+    outlines (n, L−1, 2, g, g): made from parameters, equal to rounding
+    bank (k, 3, s, s) uint8: the textures that the skins choose from
     """
 
     size: tuple[int, int]
     motion: Motion
     skins: Skins
     outlines: Tensor
-    atlas: Tensor
+    bank: Tensor
 
     @property
     def layers(self) -> int:
@@ -35,6 +37,11 @@ class Scene:
     @property
     def times(self) -> int:
         return self.motion.to_frame.shape[1]
+
+    @functools.cached_property
+    def atlas(self) -> Tensor:
+        """The textures of each scene's layers, one below the other: (n, 3, L·s, s)."""
+        return make_atlas(self.bank, self.skins)
 
 
 def draw_scene(
@@ -56,5 +63,5 @@ def draw_scene(
         motion=motion,
         skins=skins,
         outlines=draw_outlines(recipe, draws, motion.radius[:, 1:]),
-        atlas=make_atlas(bank, skins),
+        bank=bank,
     )

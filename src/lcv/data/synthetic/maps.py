@@ -1,0 +1,94 @@
+"""How the points of a layer and the points of a frame correspond, both ways in closed form.
+
+A layer has coordinates (u, v) of its own in which it lies within the unit disc (objects) or fills
+[−1, 1]² in the first frame (background). At time t it is bent, then placed in the frame:
+
+    shears      (u, v) += e g(θ)                 θ = f·(u, v) + φ, one after the other, f·e = 0
+    placement   x = (a u + b v + c) / (g u + h v + i)     y = (d u + e v + f) / (g u + h v + i)
+
+A shear moves points along e by an amount that depends on f·(u, v) alone, which it does not change.
+So it is undone by subtracting what it added, and the way back is closed too. Its profile is
+
+    g(θ) = sin θ + Σₖ (aₖ sin 2ᵏθ + bₖ cos 2ᵏθ),       k = 1 … octaves − 1.
+
+A placement is a homography, nine numbers row by row, scaled so that its denominator is near 1; it
+is affine where the last row is (0, 0, 1). Only e and the placement depend on time; the first frame
+is not bent. Parameters lead with their component axes and broadcast over (n, h, w) behind them.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def apply_map(x: Tensor, y: Tensor, numbers: Tensor, perspective: bool) -> tuple[Tensor, Tensor]:
+    """The image of (x, y) under a homography (9, …).
+
+    x and y: the same shape, or a row (1, 1, w) and a column (1, h, 1).
+    perspective: False leaves out the division where every last row is (0, 0, 1).
+    """
+    rows = numbers.unflatten(0, (3, 3))
+    along, down = (_linear(x, y, row) for row in rows[:2])
+    if not perspective:
+        return along, down
+    scale = _linear(x, y, rows[2]).reciprocal_()
+    return along.mul_(scale), down.mul_(scale)
+
+
+def plane(x: Tensor, y: Tensor, numbers: Tensor) -> Tensor:
+    """a x + b y + c; numbers (3, …), x and y as in `apply_map`."""
+    return _linear(x, y, numbers)
+
+
+def apply_bend(u: Tensor, v: Tensor, bend: Tensor, wave: Tensor) -> tuple[Tensor, Tensor]:
+    """All shears in order; bend (K, 2, …): e of each; wave (K, 3 + 2(octaves − 1), …): f, φ, aₖ, bₖ."""
+    for e, form in zip(bend.unbind(0), wave.unbind(0), strict=True):
+        moved = profile(u, v, form)
+        u, v = torch.addcmul(u, e[0], moved), torch.addcmul(v, e[1], moved)
+    return u, v
+
+
+def undo_bend(u: Tensor, v: Tensor, bend: Tensor, wave: Tensor) -> tuple[Tensor, Tensor]:
+    """The inverse of `apply_bend`: the same shears subtracted, the last first."""
+    for e, form in zip(reversed(bend.unbind(0)), reversed(wave.unbind(0)), strict=True):
+        moved = profile(u, v, form)
+        u, v = torch.addcmul(u, e[0], moved, value=-1), torch.addcmul(v, e[1], moved, value=-1)
+    return u, v
+
+
+def profile(u: Tensor, v: Tensor, form: Tensor) -> Tensor:
+    """g(θ) of one shear; form (3 + 2(octaves − 1), …)."""
+    theta = torch.addcmul(torch.addcmul(form[2], form[1], v), form[0], u)
+    if len(form) == 3:
+        return theta.sin_()
+    sine, cosine = theta.sin(), theta.cos()
+    total = sine
+    for k in range(3, len(form), 2):
+        # Double angles: sin 2θ = 2 sin θ cos θ and cos 2θ = 1 − 2 sin² θ.
+        sine, cosine = 2 * sine * cosine, 1 - 2 * sine * sine
+        total = torch.addcmul(torch.addcmul(total, form[k], sine), form[k + 1], cosine)
+    return total
+
+
+def homography(affine: Tensor) -> Tensor:
+    """Affine maps a … f (…, 6) as homographies (…, 9)."""
+    last = torch.zeros_like(affine[..., :3])
+    last[..., 2] = 1
+    return torch.cat((affine, last), -1)
+
+
+def affine_inverse(affine: Tensor) -> Tensor:
+    """Inverses of affine maps a … f, (…, 6)."""
+    a, b, c, d, e, f = affine.unbind(-1)
+    det = a * e - b * d
+    ia, ib, id_, ie = e / det, -b / det, -d / det, a / det
+    return torch.stack((ia, ib, -(ia * c + ib * f), id_, ie, -(id_ * c + ie * f)), -1)
+
+
+def _linear(x: Tensor, y: Tensor, row: Tensor) -> Tensor:
+    a, b, c = row.unbind(0)
+    if x.shape != y.shape:
+        # A row and a column: only the last sum is as large as the frame.
+        return a * x + (b * y + c)
+    return torch.addcmul(torch.addcmul(c, b, y), a, x)
