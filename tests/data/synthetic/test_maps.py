@@ -14,6 +14,8 @@ from lcv.data.synthetic.maps import (
     homography,
     plane,
     profile,
+    roll_back,
+    roll_forward,
     undo_bend,
 )
 
@@ -70,3 +72,22 @@ def test_octaves_are_multiples_of_the_angle():
     expected = theta.sin() + 0.7 * (2 * theta).sin() - 0.3 * (2 * theta).cos()
     expected += 0.4 * (4 * theta).sin() + 0.1 * (4 * theta).cos()
     assert torch.allclose(profile(u, v, form), expected)
+
+
+def test_a_cylinder_turns_by_the_angle_and_back():
+    # u = tan(α/2)/2: points from −80° to 80°, turned by 30°, appear at sin(α + 30°).
+    alpha = torch.linspace(-80, 80, 33, dtype=torch.float64).deg2rad()
+    roll = torch.tensor([1.0, math.tan(math.radians(15))], dtype=torch.float64)
+    seen, away = roll_forward((alpha / 2).tan() / 2, roll)
+    turned = alpha + math.radians(30)
+    assert torch.allclose(seen, turned.sin())
+    assert torch.equal(away > 0, turned.abs() > math.pi / 2)
+    back, inside = roll_back(seen, roll)
+    front = away == 0
+    assert torch.allclose(back[front], ((alpha / 2).tan() / 2)[front])
+    assert torch.allclose(inside, 1 - seen.abs())
+    # What is no cylinder is left alone.
+    flat = torch.tensor([0.0, 0.3], dtype=torch.float64)
+    assert torch.equal(roll_forward(alpha, flat)[0], alpha)
+    assert torch.equal(roll_back(alpha, flat)[0], alpha)
+    assert (roll_back(alpha, flat)[1] == 1).all()

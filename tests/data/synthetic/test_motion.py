@@ -9,7 +9,7 @@ import torch
 
 from lcv.data.random import Draws
 from lcv.data.synthetic.maps import apply_map
-from lcv.data.synthetic.motion import STRAIN, draw_motion
+from lcv.data.synthetic.motion import ABSENT, draw_motion
 from lcv.data.synthetic.recipe import TRAINING
 
 SIZE = (368, 496)
@@ -30,27 +30,11 @@ def test_parameters_do_not_depend_on_batch_order_or_number_of_frames():
     together = draw_motion(TRAINING, Draws(1, range(20)), SIZE, 4)
     backwards = draw_motion(TRAINING, Draws(1, torch.arange(19, -1, -1)), SIZE, 4)
     alone = draw_motion(TRAINING, Draws(1, [13]), SIZE, 2)
-    for name in ("to_frame", "to_layer", "bend", "wave", "radius"):
+    for name in ("to_frame", "to_layer", "bend", "wave", "radius", "inverse_depth"):
         whole = getattr(together, name)
         assert torch.equal(whole, getattr(backwards, name).flip(0))
-        part = whole[13:14, :2] if name in ("to_frame", "to_layer", "bend") else whole[13:14]
+        part = whole[13:14] if name in ("wave", "radius") else whole[13:14, :2]
         assert torch.equal(part, getattr(alone, name))
-
-
-def test_the_first_frame_is_not_bent_and_no_bend_tears():
-    motion = draw_motion(TRAINING, Draws(1, range(200)), SIZE, 3)
-    assert not motion.bend[:, 0].any()
-    rx, ry = motion.radius.unbind(-1)
-    bend = motion.bend[:, 1:].abs().amax(1)
-    assert not bend[..., 0, 1].any()
-    assert not bend[..., 1, 0].any()
-    tolerance = 1e-6
-    assert (bend[..., 0, 0] * motion.wave[..., 0, 1] * rx / ry).max() <= STRAIN + tolerance
-    assert (bend[..., 1, 1] * motion.wave[..., 1, 0] * ry / rx).max() <= STRAIN + tolerance
-    # Bent layers are about as many as the recipe says: within five standard errors.
-    bent = (motion.bend[:, 1] != 0).flatten(2).any(-1).float()
-    p = TRAINING.warp_probability
-    assert abs(bent.mean() - p) < 5 * (p * (1 - p) / bent.numel()) ** 0.5
 
 
 def test_objects_that_do_not_move_by_themselves_follow_the_camera():
@@ -117,3 +101,47 @@ def test_motion_changes_from_step_to_step_by_the_recipe():
     # Each later step differs from the first by normals of 0.3 of the spread of a step.
     ratio = (changed[:, 1:, 0] - changed[:, :1, 0]).std() / changed[:, 0, 0].std()
     assert 0.2 < ratio < 0.4
+
+
+def test_gentle_scenes_turn_and_zoom_less_and_still_ones_only_shift():
+    wild = draw_motion(TRAINING, Draws(5, range(200)), SIZE, 2)
+    gentle = replace(TRAINING, gentle=(-1.5, 0.0), still_probability=0.3)
+    mild = draw_motion(gentle, Draws(5, range(200)), SIZE, 2)
+
+    def change(motion):
+        """How far each layer's linear part is from that of the first frame, in shares of it."""
+        first, second = motion.to_frame[..., [0, 1, 3, 4]].unflatten(-1, (2, 2)).unbind(1)
+        return (second @ torch.linalg.inv(first) - torch.eye(2)).flatten(-2).norm(dim=-1)
+
+    # 10^U(−1.5, 0) has the median 0.18.
+    assert 0.1 < change(mild)[:, 1:].median() / change(wild)[:, 1:].median() < 0.45
+    still = (change(mild)[:, 0] < 1e-6).float().mean()
+    assert abs(still - 0.3) < 5 * (0.3 * 0.7 / 200) ** 0.5
+
+
+def test_a_drawn_number_of_objects_is_there():
+    some = replace(TRAINING, layers=9, objects=(2, 6))
+    depth = draw_motion(some, Draws(5, range(300)), SIZE, 2).inverse_depth
+    there = depth[:, 0, :, 2] > 0
+    assert there[:, 0].all()
+    assert torch.equal(there[:, 1:].sum(1).unique(), torch.arange(2, 7))
+    assert (depth[..., 2][~there[:, None].expand(-1, 2, -1)] == ABSENT).all()
+
+
+def test_a_range_of_shifts_is_kept_and_mostly_level():
+    far = replace(
+        TRAINING,
+        shift_range=(8.0, 80.0),
+        level=0.1,
+        speed_sigma=0.0,
+        background_shift=0.0,
+        background_turn=0.0,
+        background_zoom=0.0,
+        background_shear=0.0,
+    )
+    centre = draw_motion(far, Draws(6, range(300)), SIZE, 2).to_frame[..., [2, 5]]
+    across, down = (centre[:, 1, 1:] - centre[:, 0, 1:]).abs().unbind(-1)
+    assert 7.9 < across.min() < 9
+    assert 72 < across.max() < 80.1
+    assert (across.log().mean() - torch.tensor([8.0, 80.0]).log().mean()).abs() < 0.1
+    assert (down / across).mean() < 0.15

@@ -14,6 +14,7 @@ from lcv.data.synthetic.motion import draw_motion
 from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.textures import (
     add_detail,
+    draw_shadows,
     draw_skins,
     is_held_out,
     load_bank,
@@ -142,3 +143,18 @@ def test_camouflaged_objects_wear_what_the_background_wears(bank):
     assert (as_behind | own).all()
     assert 0.4 < as_behind[:, 1:].float().mean() < 0.6
     assert torch.equal(hidden.tile[:, 0], plain.tile[:, 0])
+
+
+def test_objects_may_be_flat_more_often_than_the_background(bank):
+    recipe = replace(TRAINING, flat_probability=0.0, flat_objects=1.0)
+    draws = Draws(4, range(50))
+    gain = draw_skins(recipe, draws, draw_motion(recipe, draws, (96, 128), 2).radius, bank).gain
+    assert gain[:, 0].abs().min() > 0.5
+    assert gain[:, 1:].abs().max() < 0.3
+
+
+def test_only_objects_cast_shadows(bank):
+    shadow = draw_shadows(replace(TRAINING, shadow=1.0), Draws(4, range(50)))
+    assert not shadow[:, 0, 0].any()
+    assert ((shadow[:, 1:, 0] >= 0.2) & (shadow[:, 1:, 0] <= 0.7)).all()
+    assert not draw_shadows(TRAINING, Draws(4, range(3))).any()

@@ -11,6 +11,12 @@ So it is undone by subtracting what it added, and the way back is closed too. It
 
     g(θ) = sin θ + Σₖ (aₖ sin 2ᵏθ + bₖ cos 2ᵏθ),       k = 1 … octaves − 1.
 
+A few layers are cylinders about their v axis. Between shears and placement a point at the angle α
+from the middle goes to sin α. Written with tangents of half angles, u = tan(α/2)/2 and τ = that of
+the turn so far, angles add by a = 2u + τ, b = 1 − 2uτ, and
+
+    cylinder    u' = 2ab/(a² + b²),         which faces away where |a| > b.
+
 A placement is a homography, nine numbers row by row, scaled so that its denominator is near 1; it
 is affine where the last row is (0, 0, 1). Only e and the placement depend on time; the first frame
 is not bent. Parameters lead with their component axes and broadcast over (n, h, w) behind them.
@@ -69,6 +75,29 @@ def profile(u: Tensor, v: Tensor, form: Tensor) -> Tensor:
         sine, cosine = 2 * sine * cosine, 1 - 2 * sine * sine
         total = torch.addcmul(torch.addcmul(total, form[k], sine), form[k + 1], cosine)
     return total
+
+
+def roll_forward(u: Tensor, roll: Tensor) -> tuple[Tensor, Tensor]:
+    """u' of the points u of cylinders, and 1.0 where they face away; roll (2, …): is it one, τ.
+
+    Other layers pass through unchanged.
+    """
+    solid, turned = roll.unbind(0)
+    a, b = 2 * u + turned, 1 - 2 * u * turned
+    rolled = 2 * a * b / (a * a + b * b)
+    return torch.lerp(u, rolled, solid), (a.abs() > b) * solid
+
+
+def roll_back(u: Tensor, roll: Tensor) -> tuple[Tensor, Tensor]:
+    """The points u of cylinders that are seen at u', and how far |u'| is from the outline, 1.
+
+    Other layers pass through unchanged, and have no such outline.
+    """
+    solid, turned = roll.unbind(0)
+    seen = u.clamp(-1, 1)
+    half = seen / (1 + (1 - seen * seen).sqrt())
+    rolled = 0.5 * (half - turned) / (1 + half * turned)
+    return torch.lerp(u, rolled, solid), 1 - u.abs() * solid
 
 
 def homography(affine: Tensor) -> Tensor:

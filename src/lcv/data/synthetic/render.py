@@ -14,7 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lcv.data.synthetic.maps import apply_bend, apply_map, plane, undo_bend
+from lcv.data.synthetic.maps import (
+    apply_bend,
+    apply_map,
+    plane,
+    roll_back,
+    roll_forward,
+    undo_bend,
+)
 from lcv.data.synthetic.scene import Scene
 from lcv.data.synthetic.shapes import as_grid, coverage_depth
 
@@ -36,19 +43,28 @@ class View:
     v: Tensor
 
 
-def layer_coordinates(
+def look(
     scene: Scene, time: int, layer: int, x: Tensor, y: Tensor
-) -> tuple[Tensor, Tensor]:
-    """(u, v) of one layer at points (x, y) of the frame at a time.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(u, v) of one layer at points (x, y) of the frame at a time, and d, how deep they lie in it.
 
     x and y: both (n, h, w), or a row (1, 1, w) and a column (1, h, 1).
     """
     motion = scene.motion
     u, v = apply_map(x, y, _leading(motion.to_layer[:, time, layer]), motion.perspective)
+    inside = None
+    if motion.cylinders:
+        u, inside = roll_back(u, _leading(motion.roll[:, time, layer]))
     bend = motion.bend[:, time, layer]
     if not at_rest(bend, time):
         u, v = undo_bend(u, v, _leading(bend), _leading(motion.wave[:, layer]))
-    return u, v
+    if layer == 0:
+        return u, v, torch.ones_like(u)
+    d = coverage_depth(scene.outlines[:, layer - 1], u, v)
+    if inside is not None:
+        # Beyond the sides of a cylinder; other layers are as far inside as they are wide.
+        d = torch.minimum(d, inside * _leading(motion.radius[:, layer, 0]))
+    return u, v, d
 
 
 def at_rest(bend: Tensor, time: int) -> bool:
@@ -62,15 +78,14 @@ def render(scene: Scene, time: int) -> View:
     device = scene.outlines.device
     x = torch.arange(w, dtype=torch.float32, device=device)[None, None]  # (1, 1, w)
     y = torch.arange(h, dtype=torch.float32, device=device)[None, :, None]  # (1, h, 1)
-    u, v = layer_coordinates(scene, time, 0, x, y)
-    q = plane(x, y, _leading(scene.motion.inverse_depth[:, time, 0])).expand_as(u)
-    depth = torch.ones_like(u)
+    inverse_depth = scene.motion.inverse_depth[:, time]
+    u, v, depth = look(scene, time, 0, x, y)
+    q = plane(x, y, _leading(inverse_depth[:, 0])).expand_as(u)
     nearest: Found = (q, u, v, torch.zeros_like(u))
     front = back = shown = nearest
     for layer in range(1, scene.layers):
-        u, v = layer_coordinates(scene, time, layer, x, y)
-        q = plane(x, y, _leading(scene.motion.inverse_depth[:, time, layer])).expand_as(u)
-        d = coverage_depth(scene.outlines[:, layer - 1], u, v)
+        u, v, d = look(scene, time, layer, x, y)
+        q = plane(x, y, _leading(inverse_depth[:, layer])).expand_as(u)
         own: Found = (q, u, v, torch.full_like(u[:1, :1, :1], layer))
         touches = _above(d, -0.5)
         first = _above(q, front[0]).mul_(touches)
@@ -82,33 +97,33 @@ def render(scene: Scene, time: int) -> View:
     grid = torch.cat([as_grid(*_texels(scene, *found[1:])) for found in (front, back)], 1)
     colours = F.grid_sample(
         scene.atlas, grid, mode="bicubic", padding_mode="border", align_corners=True
-    )  # (n, 3, 2h, w)
+    ).split(h, 2)  # the front's and the back's (n, 3, h, w)
+    if scene.skins.shadows:
+        shades = _shades(scene, time, x, y, (front[0], back[0]))
+        colours = tuple(c * s[:, None] for c, s in zip(colours, shades, strict=True))
+    if scene.motion.perspective:
+        depth = torch.minimum(depth, _beyond_crossing(inverse_depth, front, back))
     coverage = (depth + 0.5).clamp_(0, 1)[:, None]
-    image = torch.lerp(colours[:, :, h:], colours[:, :, :h], coverage)
+    image = torch.lerp(colours[1], colours[0], coverage)
     return View(image=image.clamp_(0, 255), u=shown[1], v=shown[2], layer=shown[3])
 
 
 def flow_to(scene: Scene, view: View, time: int) -> Tensor:
     """Where the frame at another time shows what `view` shows, minus where it is: (n, 2, h, w)."""
     h, w = scene.size
-    motion = scene.motion
-    u, v = view.u, view.v
-    if not at_rest(motion.bend[:, time], time):
-        bend, wave = motion.bend[:, time].flatten(2), motion.wave.flatten(2)
-        bend = per_pixel(bend, view.layer).unflatten(0, motion.bend.shape[-2:])
-        wave = per_pixel(wave, view.layer).unflatten(0, motion.wave.shape[-2:])
-        u, v = apply_bend(u, v, bend, wave)
-    numbers = per_pixel(motion.to_frame[:, time], view.layer)
-    x, y = apply_map(u, v, numbers, motion.perspective)
+    u, v, _ = _moved(scene, view, time)
+    numbers = per_pixel(scene.motion.to_frame[:, time], view.layer)
+    x, y = apply_map(u, v, numbers, scene.motion.perspective)
     x -= torch.arange(w, dtype=x.dtype, device=x.device)
     y -= torch.arange(h, dtype=x.dtype, device=x.device)[:, None]
     return torch.stack((x, y), 1)
 
 
-def occluded_at(scene: Scene, view: View, flow: Tensor, time: int) -> Tensor:
-    """Whether what `view` shows is hidden in the frame at `time`: (n, 1, h, w) bool.
+def hidden_at(scene: Scene, view: View, flow: Tensor, time: int) -> tuple[Tensor, Tensor]:
+    """Whether what `view` shows is hidden in the frame at `time`, and whether it is out of the frame.
 
-    Hidden: the flow leads out of [0, w−1]×[0, h−1], or to a point where a nearer layer covers.
+    Each (n, 1, h, w) bool. Out of the frame: the flow leads out of [0, w−1]×[0, h−1]. Hidden: that,
+    or it leads to a point where a nearer layer covers, or to the far side of a cylinder.
     """
     h, w = scene.size
     x = flow[:, 0] + torch.arange(w, dtype=flow.dtype, device=flow.device)
@@ -122,10 +137,57 @@ def occluded_at(scene: Scene, view: View, flow: Tensor, time: int) -> Tensor:
         q = plane(x, y, _leading(inverse_depth[:, layer]))
         nearer = _above(q, own).mul_(_other(view.layer, layer))
         if layer > 0:
-            u, v = layer_coordinates(scene, time, layer, x, y)
-            nearer.mul_(_above(coverage_depth(scene.outlines[:, layer - 1], u, v), 0))
+            nearer.mul_(_above(look(scene, time, layer, x, y)[2], 0))
         hidden = torch.maximum(hidden, nearer)
-    return ((hidden > 0) | gone)[:, None]
+    if scene.motion.cylinders:
+        hidden = torch.maximum(hidden, _moved(scene, view, time)[2])
+    return ((hidden > 0) | gone)[:, None], gone[:, None]
+
+
+def independent(scene: Scene, view: View) -> Tensor:
+    """Whether the layer that a pixel shows moves by itself: (n, 1, h, w) bool."""
+    return per_pixel(scene.motion.independent[..., None].float(), view.layer)[0, :, None] > 0
+
+
+def _moved(scene: Scene, view: View, time: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What `view` shows, bent and rolled as at another time, and 1.0 where it faces away."""
+    motion = scene.motion
+    u, v = view.u, view.v
+    if not at_rest(motion.bend[:, time], time):
+        bend, wave = motion.bend[:, time].flatten(2), motion.wave.flatten(2)
+        bend = per_pixel(bend, view.layer).unflatten(0, motion.bend.shape[-2:])
+        wave = per_pixel(wave, view.layer).unflatten(0, motion.wave.shape[-2:])
+        u, v = apply_bend(u, v, bend, wave)
+    if not motion.cylinders:
+        return u, v, torch.zeros_like(u)
+    u, away = roll_forward(u, per_pixel(motion.roll[:, time], view.layer))
+    return u, v, away
+
+
+def _beyond_crossing(inverse_depth: Tensor, front: Found, back: Found) -> Tensor:
+    """How many pixels a point is from the line where the front layer cuts through the back one."""
+    slope = per_pixel(inverse_depth, front[3])[:2] - per_pixel(inverse_depth, back[3])[:2]
+    steepness = (slope * slope).sum(0).sqrt_()
+    return (front[0] - back[0]) / steepness.clamp_(min=1e-12)
+
+
+def _shades(
+    scene: Scene, time: int, x: Tensor, y: Tensor, depths: tuple[Tensor, ...]
+) -> list[Tensor]:
+    """What the shadows of nearer layers leave of the light at these inverse depths, each (n, h, w)."""
+    left = [torch.ones_like(q) for q in depths]
+    for layer in range(1, scene.layers):
+        shadow = scene.skins.shadow[:, layer]
+        if shadow.device.type == "cpu" and not shadow[:, 0].any():
+            continue
+        dark, u0, v0, wide, high = _leading(shadow)
+        u, v, _ = look(scene, time, layer, x, y)
+        q = plane(x, y, _leading(scene.motion.inverse_depth[:, time, layer]))
+        across, down = (u - u0) * wide, (v - v0) * high
+        soft = (1 - across * across - down * down).clamp_(min=0).square_().mul_(dark)
+        for k, behind in enumerate(depths):
+            left[k] = left[k] * (1 - soft * (q > behind))
+    return left
 
 
 def per_pixel(table: Tensor, layer: Tensor) -> Tensor:

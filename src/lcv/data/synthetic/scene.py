@@ -9,8 +9,9 @@ from torch import Tensor
 
 from lcv.data.random import Draws
 from lcv.data.synthetic.motion import Motion, draw_motion
-from lcv.data.synthetic.recipe import Recipe
+from lcv.data.synthetic.settings import Recipe
 from lcv.data.synthetic.shapes import draw_outlines
+from lcv.data.synthetic.space import draw_space_motion
 from lcv.data.synthetic.textures import Skins, draw_skins, make_atlas
 from lcv.errors import ArgumentError
 
@@ -56,7 +57,8 @@ def draw_scene(
             f"draw_scene: the texture bank is {tuple(bank.shape)}, wanted (k, 3, s, s); "
             "make one with procedural_bank or load_bank"
         )
-    motion = draw_motion(recipe, draws, size, times)
+    draw = draw_motion if recipe.space is None else draw_space_motion
+    motion = draw(recipe, draws, size, times)
     skins = draw_skins(recipe, draws, motion.radius, bank)
     return Scene(
         size=(h, w),

@@ -6,6 +6,7 @@ batch.image1, batch.flow, batch.occluded
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,18 +14,22 @@ import torch
 from torch import Tensor
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.effects import apply_effects
-from lcv.data.synthetic.recipe import Recipe
-from lcv.data.synthetic.render import flow_to, occluded_at, render
+from lcv.data.synthetic.effects import apply_effects, effects_of
+from lcv.data.synthetic.mixing import split, together
+from lcv.data.synthetic.render import flow_to, hidden_at, independent, render
 from lcv.data.synthetic.scene import draw_scene
+from lcv.data.synthetic.settings import Mixture, Recipe
 from lcv.data.synthetic.textures import procedural_bank
 from lcv.errors import ArgumentError
 
 
 @dataclass(frozen=True)
 class Batch:
-    """n pairs. image1, image2: (n, 3, h, w) float32 in 0 … 255; flow, backward: (n, 2, h, w);
-    occluded, occluded_backward: (n, 1, h, w) bool, out of frame included."""
+    """n pairs. image1, image2: (n, 3, h, w) float32 in 0 … 255; flow, backward: (n, 2, h, w).
+
+    (n, 1, h, w) bool: occluded and occluded_backward, out of frame included; out_of_frame, where
+    the flow leads out; independent, where the layer shown in image1 moves by itself.
+    """
 
     image1: Tensor
     image2: Tensor
@@ -32,23 +37,27 @@ class Batch:
     backward: Tensor
     occluded: Tensor
     occluded_backward: Tensor
+    out_of_frame: Tensor
+    independent: Tensor
 
 
 @dataclass(frozen=True)
 class SequenceBatch:
-    """n sequences of T frames. images: (n, T, 3, h, w); flow and occluded: (n, T−1, 2 or 1, h, w)
-    from frame t to t + 1; backward and occluded_backward: the same from t + 1 to t."""
+    """n sequences of T frames. images: (n, T, 3, h, w); flow and masks: (n, T−1, 2 or 1, h, w) from
+    frame t to t + 1; backward and occluded_backward: the same from t + 1 to t."""
 
     images: Tensor
     flow: Tensor
     backward: Tensor
     occluded: Tensor
     occluded_backward: Tensor
+    out_of_frame: Tensor
+    independent: Tensor
 
 
 @torch.no_grad()
 def generate(
-    recipe: Recipe,
+    recipe: Recipe | Mixture,
     seed: int,
     indices: Sequence[int] | Tensor,
     size: tuple[int, int],
@@ -71,12 +80,14 @@ def generate(
         backward=out.backward[:, 0],
         occluded=out.occluded[:, 0],
         occluded_backward=out.occluded_backward[:, 0],
+        out_of_frame=out.out_of_frame[:, 0],
+        independent=out.independent[:, 0],
     )
 
 
 @torch.no_grad()
 def generate_sequence(
-    recipe: Recipe,
+    recipe: Recipe | Mixture,
     seed: int,
     indices: Sequence[int] | Tensor,
     size: tuple[int, int],
@@ -91,7 +102,10 @@ def generate_sequence(
     """
     if frames < 2:
         raise ArgumentError(f"generate_sequence: frames is {frames}, wanted 2 or more")
-    draws = Draws(seed, indices, device)
+    groups = split(recipe, seed, indices)
+    places = torch.cat([at for _, at in groups])
+    where = torch.as_tensor(indices, dtype=torch.int64).cpu()
+    draws = Draws(seed, where[places], device)  # kind by kind
     bank = procedural_bank(device=str(draws.device)) if textures is None else textures
     if bank.device != draws.device:
         raise ArgumentError(
@@ -100,19 +114,53 @@ def generate_sequence(
         )
     # Inside a training step autocast may be on; half floats cannot tell one pixel from the next.
     with torch.autocast(draws.device.type, enabled=False):
-        scene = draw_scene(recipe, draws, size, frames, bank)
+        scene = together(
+            [
+                draw_scene(kind, Draws(seed, where[at], device), size, frames, bank)
+                for kind, at in groups
+            ]
+        )
         views = [render(scene, time) for time in range(frames)]
-        flow = [flow_to(scene, views[t], t + 1) for t in range(frames - 1)]
-        backward = [flow_to(scene, views[t + 1], t) for t in range(frames - 1)]
-        occluded = [occluded_at(scene, views[t], flow[t], t + 1) for t in range(frames - 1)]
-        hidden = [occluded_at(scene, views[t + 1], backward[t], t) for t in range(frames - 1)]
+        steps = range(frames - 1)
+        flow = [flow_to(scene, views[t], t + 1) for t in steps]
+        backward = [flow_to(scene, views[t + 1], t) for t in steps]
+        ahead = [hidden_at(scene, views[t], flow[t], t + 1) for t in steps]
+        behind = [hidden_at(scene, views[t + 1], backward[t], t) for t in steps]
         # Frames are blurred along their motion since the one before; the first, to the next.
         paths = [flow[0], *(-step for step in backward)]
-        images = apply_effects(recipe, draws, [view.image for view in views], paths)
+        images = _with_effects(groups, draws, [view.image for view in views], paths)
+    order = places.argsort().to(draws.device, non_blocking=True)
+
+    def stacked(parts: list[Tensor]) -> Tensor:
+        whole = torch.stack(parts, 1)
+        return whole if len(groups) == 1 else whole[order]
+
     return SequenceBatch(
-        images=torch.stack(images, 1),
-        flow=torch.stack(flow, 1),
-        backward=torch.stack(backward, 1),
-        occluded=torch.stack(occluded, 1),
-        occluded_backward=torch.stack(hidden, 1),
+        images=stacked(images),
+        flow=stacked(flow),
+        backward=stacked(backward),
+        occluded=stacked([hidden for hidden, _ in ahead]),
+        occluded_backward=stacked([hidden for hidden, _ in behind]),
+        out_of_frame=stacked([gone for _, gone in ahead]),
+        independent=stacked([independent(scene, views[t]) for t in steps]),
     )
+
+
+def _with_effects(
+    groups: list[tuple[Recipe, Tensor]],
+    draws: Draws,
+    frames: list[Tensor],
+    paths: list[Tensor],
+) -> list[Tensor]:
+    """The frames of all kinds with effects; neighbouring kinds with the same effects at once."""
+    parts, start = [], 0
+    for _, alike in itertools.groupby(groups, lambda group: effects_of(group[0])):
+        kinds = list(alike)
+        stop = start + sum(len(at) for _, at in kinds)
+        some = Draws(draws.seed, draws.indices[start:stop])
+        views, ways = ([whole[start:stop] for whole in wholes] for wholes in (frames, paths))
+        parts.append(apply_effects(kinds[0][0], some, views, ways))
+        start = stop
+    if len(parts) == 1:
+        return parts[0]
+    return [torch.cat(pieces) for pieces in zip(*parts, strict=True)]

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.recipe import Recipe
+from lcv.data.synthetic.settings import Recipe
 from lcv.errors import ArgumentError, FileError
 
 TILE = 512
@@ -170,6 +170,8 @@ class Skins:
 
     tile (n, L) which texture;  order (n, L, 3) its channels;  gain, offset (n, L, 3);
     place (n, L, 4): sx, ox, sy, oy with texel x = sx·u + ox, texel y = sy·v + oy
+    shadow (n, L, 5): the shadow that a layer casts, see `draw_shadows`
+    shadows: whether any layer may cast one
     """
 
     tile: Tensor
@@ -177,6 +179,8 @@ class Skins:
     gain: Tensor
     offset: Tensor
     place: Tensor
+    shadow: Tensor
+    shadows: bool
 
 
 def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Skins:
@@ -185,6 +189,9 @@ def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Sk
     count, _, size, _ = bank.shape
     low, high = recipe.contrast
     flat = draws.happens("flat", (layers, 1), recipe.flat_probability).float()
+    if recipe.flat_objects is not None:
+        plain = draws.happens("flat", (layers, 1), recipe.flat_objects).float()
+        flat = torch.cat((flat[:, :1], plain[:, 1:]), 1)
     negative = draws.happens("negative", (layers, 1), recipe.negative_probability).float()
     faint = draws.uniform("faint contrast", (layers, 1), 0.03, 0.25)
     gain = draws.uniform("contrast", (layers, 1), low, high)
@@ -223,7 +230,28 @@ def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Sk
         gain=gain,
         offset=offset,
         place=torch.stack((sx, ox, sy, oy), -1),
+        shadow=draw_shadows(recipe, draws),
+        shadows=recipe.shadow > 0,
     )
+
+
+def draw_shadows(recipe: Recipe, draws: Draws) -> Tensor:
+    """Soft ellipses below objects, in their coordinates, that darken what is behind: (n, L, 5).
+
+    a, u₀, v₀, 1/ru, 1/rv: what is behind (u, v) is multiplied by 1 − a·max(0, 1 − ρ²)² with
+    ρ² = ((u − u₀)/ru)² + ((v − v₀)/rv)².
+    """
+    shape = (recipe.layers,)
+    if recipe.shadow == 0:
+        return torch.zeros(len(draws), *shape, 5, device=draws.device)
+    casts = draws.happens("shadow", shape, recipe.shadow)
+    dark = draws.uniform("shadow darkness", shape, 0.2, 0.7) * casts
+    dark = torch.cat((torch.zeros_like(dark[:, :1]), dark[:, 1:]), 1)
+    aside = draws.uniform("shadow place", shape, -0.4, 0.4)
+    below = draws.uniform("shadow height", shape, 0.5, 0.8)
+    wide = 1 / draws.uniform("shadow width", shape, 0.9, 1.5)
+    high = 1 / draws.uniform("shadow depth", shape, 0.4, 0.7)
+    return torch.stack((dark, aside, below, wide, high), -1)
 
 
 def make_atlas(bank: Tensor, skins: Skins) -> Tensor:
