@@ -108,7 +108,7 @@ def draw_motion(recipe: Recipe, draws: Draws, size: tuple[int, int], times: int)
         inverse_depth=inverse_depth[:, None].expand(-1, times, -1, -1),
         radius=radius.float(),
         independent=(torch.arange(recipe.layers, device=radius.device) > 0).expand(n, -1),
-        roll=draw_roll(recipe, draws, gentle, times),
+        roll=draw_roll(recipe, draws, speed.clamp(max=1.0), times),
         perspective=False,
         cylinders=recipe.round_probability > 0,
     )
@@ -136,14 +136,14 @@ def draw_gentleness(recipe: Recipe, draws: Draws, speed: Tensor) -> Tensor:
     return gentle
 
 
-def draw_roll(recipe: Recipe, draws: Draws, gentle: Tensor, times: int) -> Tensor:
+def draw_roll(recipe: Recipe, draws: Draws, factor: Tensor, times: int) -> Tensor:
     """Which objects are cylinders, and the tangent of half the angle turned so far: (n, T, L, 2)."""
     if recipe.round_probability == 0:
         return torch.zeros(len(draws), times, recipe.layers, 2, device=draws.device)
     happens = draws.happens("round", (recipe.layers,), recipe.round_probability)
     solid = happens & (torch.arange(recipe.layers, device=draws.device) > 0)
     steps = changing(recipe, draws, "roll", times - 1, (recipe.layers,)) * recipe.roll
-    steps = steps * (gentle * solid)[:, None]
+    steps = steps * (factor * solid)[:, None]
     turned = [torch.zeros_like(steps[:, 0])]
     for step in range(times - 1):
         turned.append((turned[-1] + steps[:, step]).clamp(-FARTHEST_ROLL, FARTHEST_ROLL))
