@@ -1,8 +1,8 @@
 """How exact a scene's flow and occlusion are, measured on what is rendered.
 
-Three numbers for any kind of scene, without effects: how far there and back leads from where it
-began, how well the second frame moved along the flow is the first, and how often the occlusion
-equals that of a render with many times as many pixels.
+For any kind of scene, without effects: how far there and back leads from where it began, how well
+the second frame moved along the flow is the first, and how often the occlusion equals that of a
+render with many times as many pixels. And how far two renderers differ.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lcv.data.synthetic.backend import Renderer
 from lcv.data.synthetic.render import View, flow_to, hidden_at, look, per_pixel, render
 from lcv.data.synthetic.scene import Scene
 from lcv.data.synthetic.shapes import as_grid
@@ -52,6 +53,36 @@ def exactness(scene: Scene, factor: int = 8) -> Exactness:
     )
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """How two renderers differ: pixels that show another layer, as a share; the largest difference
+    of images in grey levels; where both show one layer, the largest of flow in pixels and the share
+    of pixels hidden or gone in one alone."""
+
+    layer: float
+    image: float
+    flow: float
+    hidden: float
+    gone: float
+
+
+@torch.no_grad()
+def agreement(one: Renderer, other: Renderer, here: int, there: int) -> Agreement:
+    """Between the frame at a time and another, of two renderers of the same scene."""
+    views = [renderer.render(here) for renderer in (one, other)]
+    same = views[0].layer == views[1].layer
+    (flow, hidden, gone), (flow2, hidden2, gone2) = (
+        renderer.follow(view, there) for renderer, view in zip((one, other), views, strict=True)
+    )
+    return Agreement(
+        layer=1 - same.float().mean().item(),
+        image=(views[0].image - views[1].image).abs().max().item(),
+        flow=(flow - flow2).abs().amax(1)[same].max().item(),
+        hidden=(hidden != hidden2)[same[:, None]].float().mean().item(),
+        gone=(gone != gone2)[same[:, None]].float().mean().item(),
+    )
+
+
 def way_back(scene: Scene, view: View, flow: Tensor) -> Tensor:
     """From where the flow leads in the second frame, the same layer's flow to the first."""
     h, w = scene.size
@@ -79,7 +110,7 @@ def fine_occlusion(scene: Scene, view: View, flow: Tensor, factor: int) -> tuple
     column = (factor * x + middle).round().long().clamp(0, factor * w - 1)
     row = (factor * y + middle).round().long().clamp(0, factor * h - 1)
     sample = torch.arange(len(flow), device=flow.device)[:, None, None]
-    # The same layer, and the same place in it: a cylinder hides its own far side.
+    # The same layer, and the same place in it: a cylinder turns parts of itself away.
     same = fine.layer[sample, row, column] == view.layer
     rx, ry = per_pixel(scene.motion.radius, view.layer)
     apart = (fine.u[sample, row, column] - view.u).abs() * rx

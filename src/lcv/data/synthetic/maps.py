@@ -17,6 +17,8 @@ the turn so far, angles add by a = 2u + τ, b = 1 − 2uτ, and
 
     cylinder    u' = 2ab/(a² + b²),         which faces away where |a| > b.
 
+Only what is seen within `RIM` of the axis is there: beyond it a texture would be squeezed together.
+
 A placement is a homography, nine numbers row by row, scaled so that its denominator is near 1; it
 is affine where the last row is (0, 0, 1). Only e and the placement depend on time; the first frame
 is not bent. Parameters lead with their component axes and broadcast over (n, h, w) behind them.
@@ -26,6 +28,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+RIM = 0.85
+"""The share of a cylinder's radius within which it is seen: 58° to either side."""
 
 
 def apply_map(x: Tensor, y: Tensor, numbers: Tensor, perspective: bool) -> tuple[Tensor, Tensor]:
@@ -78,26 +83,26 @@ def profile(u: Tensor, v: Tensor, form: Tensor) -> Tensor:
 
 
 def roll_forward(u: Tensor, roll: Tensor) -> tuple[Tensor, Tensor]:
-    """u' of the points u of cylinders, and 1.0 where they face away; roll (2, …): is it one, τ.
+    """u' of the points u of cylinders, and 1.0 where they are not seen; roll (2, …): is it one, τ.
 
     Other layers pass through unchanged.
     """
     solid, turned = roll.unbind(0)
     a, b = 2 * u + turned, 1 - 2 * u * turned
     rolled = 2 * a * b / (a * a + b * b)
-    return torch.lerp(u, rolled, solid), (a.abs() > b) * solid
+    return torch.lerp(u, rolled, solid), ((a.abs() > b) | (rolled.abs() > RIM)) * solid
 
 
 def roll_back(u: Tensor, roll: Tensor) -> tuple[Tensor, Tensor]:
-    """The points u of cylinders that are seen at u', and how far |u'| is from the outline, 1.
+    """The points u of cylinders that are seen at u', and how far |u'| is from the rim.
 
-    Other layers pass through unchanged, and have no such outline.
+    Other layers pass through unchanged, and are always a whole unit from it.
     """
     solid, turned = roll.unbind(0)
     seen = u.clamp(-1, 1)
     half = seen / (1 + (1 - seen * seen).sqrt())
     rolled = 0.5 * (half - turned) / (1 + half * turned)
-    return torch.lerp(u, rolled, solid), 1 - u.abs() * solid
+    return torch.lerp(u, rolled, solid), 1 - (u.abs() + (1 - RIM)) * solid
 
 
 def homography(affine: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from lcv.data.synthetic.maps import RIM
 from lcv.data.synthetic.scene import Scene
 
 Point = tuple[float, float]
@@ -52,7 +53,7 @@ class Truth:
         return (a * u + b * v + c) / (g * u + h * v + i), (d * u + e * v + f) / (g * u + h * v + i)
 
     def angle(self, time: int, layer: int, u: float) -> float:
-        """Where on a cylinder u is, seen from the camera: between −π/2 and π/2 it faces it."""
+        """Where on a cylinder u is, seen from the camera: 0 where it faces it."""
         return 2 * math.atan(2 * u) + 2 * math.atan(self.roll[time][layer][1])
 
     def frame_point(self, time: int, layer: int, point: Point) -> Point:
@@ -77,7 +78,7 @@ class Truth:
 
     def depth(self, time: int, layer: int, point: Point) -> float:
         """d of a layer at a point of the frame: the smaller of two fields, bilinear in a grid, and of
-        the distance to a cylinder's sides; without end for the background."""
+        the distance to a cylinder's rim; without end for the background."""
         if layer == 0:
             return math.inf
         own = self.layer_point(time, layer, point)
@@ -93,7 +94,7 @@ class Truth:
             values.append(upper * (1 - s) + lower * s)
         if self.roll[time][layer][0]:
             side = _solved(lambda p: self.placed(time, layer, p), point)[0]
-            values.append((1 - abs(side)) * self.radius[layer][0])
+            values.append((RIM - abs(side)) * self.radius[layer][0])
         return min(values)
 
     def covering(self, time: int, point: Point, least: float = 0.0) -> list[int]:
@@ -118,7 +119,7 @@ class Truth:
             return True
         if self.roll[other][layer][0]:
             u, _ = self.bent(other, layer, own)
-            if abs(self.angle(other, layer, u)) > math.pi / 2:
+            if abs(self.angle(other, layer, u)) > math.asin(RIM):
                 return True
         nearest = self.nearness(other, layer, (x, y))
         others = [one for one in self.covering(other, (x, y)) if one != layer]

@@ -43,6 +43,21 @@ class View:
     v: Tensor
 
 
+class Renderer:
+    """Renders one batch of scenes, with torch alone, on any device."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def render(self, time: int) -> View:
+        return render(self.scene, time)
+
+    def follow(self, view: View, time: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Flow to the frame at a time, what is hidden there, and what is out of it."""
+        flow = flow_to(self.scene, view, time)
+        return flow, *hidden_at(self.scene, view, flow, time)
+
+
 def look(
     scene: Scene, time: int, layer: int, x: Tensor, y: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -62,7 +77,7 @@ def look(
         return u, v, torch.ones_like(u)
     d = coverage_depth(scene.outlines[:, layer - 1], u, v)
     if inside is not None:
-        # Beyond the sides of a cylinder; other layers are as far inside as they are wide.
+        # Beyond the rim of a cylinder; other layers are as far inside as they are wide.
         d = torch.minimum(d, inside * _leading(motion.radius[:, layer, 0]))
     return u, v, d
 
@@ -123,7 +138,7 @@ def hidden_at(scene: Scene, view: View, flow: Tensor, time: int) -> tuple[Tensor
     """Whether what `view` shows is hidden in the frame at `time`, and whether it is out of the frame.
 
     Each (n, 1, h, w) bool. Out of the frame: the flow leads out of [0, w−1]×[0, h−1]. Hidden: that,
-    or it leads to a point where a nearer layer covers, or to the far side of a cylinder.
+    or it leads to a point where a nearer layer covers, or beyond the rim of a cylinder.
     """
     h, w = scene.size
     x = flow[:, 0] + torch.arange(w, dtype=flow.dtype, device=flow.device)
@@ -150,7 +165,7 @@ def independent(scene: Scene, view: View) -> Tensor:
 
 
 def _moved(scene: Scene, view: View, time: int) -> tuple[Tensor, Tensor, Tensor]:
-    """What `view` shows, bent and rolled as at another time, and 1.0 where it faces away."""
+    """What `view` shows, bent and rolled as at another time, and 1.0 where it is not seen."""
     motion = scene.motion
     u, v = view.u, view.v
     if not at_rest(motion.bend[:, time], time):

@@ -127,7 +127,7 @@ def draw_outlines(recipe: Recipe, draws: Draws, radius: Tensor) -> Tensor:
     if recipe.space is not None:
         outlines[:, : SURFACES - 1] = NO_EDGE
     if recipe.round_probability > 0:
-        # A cylinder ends above and below; its sides are where it turns away.
+        # A cylinder ends above and below; its sides are its rim.
         round_ = draws.happens("round", (recipe.layers,), recipe.round_probability)[:, 1:]
         ends = (0.85 - v.abs()) * radius[..., 1, None, None]
         tube = torch.stack((ends, torch.full_like(ends, NO_EDGE)), 2)

@@ -221,9 +221,9 @@ def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Sk
     upright = torch.cat((flip[:, :1, :1], torch.ones_like(flip[:, :1, 1:])), -1)
     stretch = scale * radius * torch.cat((upright, flip[:, 1:]), 1)
     if recipe.round_probability > 0:
-        # The middle of a cylinder is four times as wide as a flat layer's.
+        # The middle of a cylinder is four times as wide as a flat layer's, its rim not twice.
         turns = draws.happens("round", (layers,), recipe.round_probability)
-        across = (stretch[..., 0] * (1 + 2 * turns)).clamp(-room, room)
+        across = (stretch[..., 0] * 1.5).clamp(-room, room)
         stretch = torch.stack((torch.where(turns, across, stretch[..., 0]), stretch[..., 1]), -1)
     slack = (room - stretch.abs()).clamp(min=0)
     origin = draws.uniform("texture origin", (layers, 2), -1, 1) * slack + (size - 1) / 2
