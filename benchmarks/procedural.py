@@ -29,6 +29,7 @@ from lcv.data.synthetic import RECIPES, Mixture, Recipe, generate, load_bank, pr
 from lcv.data.synthetic import render as torch_render
 from lcv.data.synthetic.backend import choose_backend, renderer
 from lcv.data.synthetic.development import DEVELOPMENT
+from lcv.data.synthetic.draws import SceneDraws, plan_of
 from lcv.data.synthetic.effects import apply_effects
 from lcv.data.synthetic.exactness import agreement, exactness
 from lcv.data.synthetic.mixing import split, together
@@ -114,7 +115,6 @@ def time_it(chosen: argparse.Namespace) -> int:
         scene = mixed_scene(chosen, recipe, group)
         painter = renderer(scene, chosen.backend)
         views = [painter.render(0), painter.render(1)]
-        draws = Draws(1, range(group), chosen.device)
         path = [painter.follow(views[t], 1 - t)[0] for t in (0, 1)]
         effects = recipe.parts[0][1]
         rates[name] = per_12(whole)
@@ -123,8 +123,11 @@ def time_it(chosen: argparse.Namespace) -> int:
             "frames": per_12(lambda _, p=painter: [p.render(0), p.render(1)]),
             "truth": per_12(lambda _, p=painter, v=views: [p.follow(v[t], 1 - t) for t in (0, 1)]),
             "effects": per_12(
-                lambda _, e=effects, d=draws, v=views, p=path: apply_effects(
-                    e, d, [view.image for view in v], p
+                lambda _, e=effects, v=views, p=path: apply_effects(
+                    e,
+                    SceneDraws(1, range(group), chosen.device, plan_of("effects", e, 2)),
+                    [view.image for view in v],
+                    p,
                 )
             ),
         }
@@ -168,7 +171,7 @@ def mixed_scene(
     """The parameters of `count` pairs, kind by kind."""
     scenes = []
     for one, places in split(recipe, 1, range(count)):
-        draws = Draws(1, places, chosen.device)
+        draws = SceneDraws(1, places, chosen.device, plan_of("scene", one, 2))
         scenes.append(draw_scene(one, draws, size or chosen.size, 2, chosen.bank))
     return together(scenes)
 

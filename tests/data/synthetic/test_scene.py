@@ -10,7 +10,7 @@ import torch
 from lcv.data.random import Draws
 from lcv.data.synthetic.motion import draw_motion
 from lcv.data.synthetic.recipe import RECIPES
-from lcv.data.synthetic.textures import draw_skins
+from lcv.data.synthetic.skins import draw_skins
 
 SIZE = (368, 496)
 

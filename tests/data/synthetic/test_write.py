@@ -12,7 +12,7 @@ from lcv.data.formats.flow import read_flow
 from lcv.data.formats.image import read_image
 from lcv.data.formats.mask import read_mask
 from lcv.data.sintel import sintel
-from lcv.data.synthetic.recipe import QUICK
+from lcv.data.synthetic.recipe import MIXED, QUICK
 from lcv.data.synthetic.sequence import generate_sequence
 from lcv.data.synthetic.write import write_dataset
 from lcv.errors import ArgumentError, FileError
@@ -54,6 +54,17 @@ def test_the_reader_of_sintel_reads_it(tmp_path, bank):
     sample = dataset[0].read()
     assert sample.image1.shape == (*SIZE, 3)
     assert sample.occluded.shape == SIZE
+
+
+def test_a_mixture_is_written_too(tmp_path, bank):
+    write_dataset(tmp_path, MIXED, 5, 3, SIZE, textures=bank)
+    made = generate_sequence(MIXED, 5, [2], SIZE, frames=2, textures=bank)
+    flow, _ = read_flow(tmp_path / "training" / "flow" / "scene_000002" / "frame_0001.flo")
+    assert np.array_equal(flow, made.flow[0, 0].permute(1, 2, 0).numpy())
+    about = json.loads((tmp_path / "recipe.json").read_text())
+    assert [weight for weight, _ in about["recipe"]["parts"]] == [0.35, 0.45, 0.2]
+    with pytest.raises(FileError, match="made with another recipe"):
+        write_dataset(tmp_path, QUICK, 5, 3, SIZE, textures=bank)
 
 
 def test_refusals(tmp_path, bank):

@@ -12,7 +12,7 @@ from lcv.data.random import Draws
 from lcv.data.synthetic.motion import ABSENT, Motion
 from lcv.data.synthetic.scene import Scene
 from lcv.data.synthetic.settings import Mixture, Recipe
-from lcv.data.synthetic.textures import Skins
+from lcv.data.synthetic.skins import Skins
 
 
 def split(

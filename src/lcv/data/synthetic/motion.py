@@ -16,7 +16,7 @@ from lcv.data.random import Draws, exp_exactly
 from lcv.data.synthetic.bends import between, changing, draw_bends, draw_relief, power_of_ten
 from lcv.data.synthetic.maps import affine_inverse, homography
 from lcv.data.synthetic.settings import Recipe
-from lcv.data.synthetic.shapes import draw_places
+from lcv.data.synthetic.shapes import draw_places, draw_round
 
 ABSENT = -1.0
 """The inverse depth of a layer that is not there: behind the background, which is everywhere."""
@@ -140,8 +140,7 @@ def draw_roll(recipe: Recipe, draws: Draws, factor: Tensor, times: int) -> Tenso
     """Which objects are cylinders, and the tangent of half the angle turned so far: (n, T, L, 2)."""
     if recipe.round_probability == 0:
         return torch.zeros(len(draws), times, recipe.layers, 2, device=draws.device)
-    happens = draws.happens("round", (recipe.layers,), recipe.round_probability)
-    solid = happens & (torch.arange(recipe.layers, device=draws.device) > 0)
+    solid = draw_round(recipe, draws)
     steps = changing(recipe, draws, "roll", times - 1, (recipe.layers,)) * recipe.roll
     steps = steps * (factor * solid)[:, None]
     turned = [torch.zeros_like(steps[:, 0])]

@@ -120,7 +120,7 @@ GENTLE = replace(
     FINE,
     layers=14,
     objects=(3, 13),
-    gentle=(-1.5, 0.0),
+    gentle=(-1.4, 0.0),
     still_probability=0.3,
     relief_probability=0.75,
     compound_probability=0.2,

@@ -12,28 +12,28 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lcv.data.synthetic import maps
+from lcv.data.synthetic.kernel_parts import (
+    BEND,
+    DEPTH,
+    RADIUS,
+    RIM,
+    ROLL,
+    SHADOW,
+    TO_FRAME,
+    layer_point,
+    linear,
+    may_touch,
+    outline,
+    paint,
+    profile,
+    project,
+)
 from lcv.data.synthetic.render import MARGIN, View
 from lcv.data.synthetic.scene import Scene
 
 BLOCK_X, BLOCK_Y, WARPS = 32, 8, 4
 HIGHEST = 2.3
 """No shear's profile is higher: 1 and four octaves falling as 2^(−0.8 k)."""
-
-# Columns of the table of a layer at a time; the shears follow.
-TO_LAYER = tl.constexpr(0)
-TO_FRAME = tl.constexpr(9)
-DEPTH = tl.constexpr(18)
-ROLL = tl.constexpr(21)
-RADIUS = tl.constexpr(23)
-BOUNDED = tl.constexpr(24)
-REACH = tl.constexpr(25)
-PLACE = tl.constexpr(26)
-GAIN = tl.constexpr(30)
-OFFSET = tl.constexpr(33)
-SHADOW = tl.constexpr(36)
-BEND = tl.constexpr(41)
-RIM = tl.constexpr(maps.RIM)
 
 
 class Renderer:
@@ -116,156 +116,6 @@ class Renderer:
         return triton.cdiv(w, BLOCK_X), triton.cdiv(h, BLOCK_Y), len(self.table)
 
 
-@triton.jit
-def _linear(row, x, y):
-    """a x + b y + c with the three numbers at a pointer, or at a pointer a pixel."""
-    return tl.load(row) * x + (tl.load(row + 1) * y + tl.load(row + 2))
-
-
-@triton.jit
-def _map(row, x, y, PERSPECTIVE: tl.constexpr):
-    along = _linear(row, x, y)
-    down = _linear(row + 3, x, y)
-    if PERSPECTIVE:
-        scale = 1.0 / _linear(row + 6, x, y)
-        along *= scale
-        down *= scale
-    return along, down
-
-
-@triton.jit
-def _profile(form, u, v, NUMBERS: tl.constexpr):
-    theta = _linear(form, u, v)
-    sine = tl.sin(theta)
-    total = sine
-    if NUMBERS > 3:
-        cosine = tl.cos(theta)
-        for k in tl.static_range(3, NUMBERS, 2):
-            double = 2 * sine * cosine
-            cosine = 1 - 2 * sine * sine
-            sine = double
-            total += tl.load(form + k) * sine + tl.load(form + k + 1) * cosine
-    return total
-
-
-@triton.jit
-def _outline(field, u, v, GRID: tl.constexpr):
-    """d at (u, v): the smaller of two fields, bilinear in their grids."""
-    x = tl.minimum(tl.maximum((u + 1) * 0.5 * (GRID - 1), 0.0), GRID - 1.0)
-    y = tl.minimum(tl.maximum((v + 1) * 0.5 * (GRID - 1), 0.0), GRID - 1.0)
-    i = tl.minimum(y.to(tl.int32), GRID - 2)
-    j = tl.minimum(x.to(tl.int32), GRID - 2)
-    s = y - i
-    t = x - j
-    at = field + i * GRID + j
-    first = _bilinear(at, s, t, GRID)
-    second = _bilinear(at + GRID * GRID, s, t, GRID)
-    return tl.minimum(first, second)
-
-
-@triton.jit
-def _bilinear(at, s, t, GRID: tl.constexpr):
-    upper = tl.load(at) * (1 - t) + tl.load(at + 1) * t
-    lower = tl.load(at + GRID) * (1 - t) + tl.load(at + GRID + 1) * t
-    return upper * (1 - s) + lower * s
-
-
-@triton.jit
-def _own(
-    row,
-    x,
-    y,
-    SHEARS: tl.constexpr,
-    ALL_SHEARS: tl.constexpr,
-    NUMBERS: tl.constexpr,
-    PERSPECTIVE: tl.constexpr,
-    CYLINDERS: tl.constexpr,
-):
-    """(u, v) of a layer at points of the frame, and how far within a cylinder's sides they are."""
-    u, v = _map(row + TO_LAYER, x, y, PERSPECTIVE)
-    inside = tl.full(x.shape, 1.0, tl.float32)
-    if CYLINDERS:
-        solid = tl.load(row + ROLL)
-        turned = tl.load(row + ROLL + 1)
-        seen = tl.minimum(tl.maximum(u, -1.0), 1.0)
-        half = seen / (1 + tl.sqrt(1 - seen * seen))
-        rolled = 0.5 * (half - turned) / (1 + half * turned)
-        inside = 1 - (tl.abs(u) + (1 - RIM)) * solid
-        u = tl.where(solid > 0, rolled, u)
-    for k in tl.static_range(SHEARS):
-        shear = row + BEND + 2 * (SHEARS - 1 - k)
-        along = tl.load(shear)
-        down = tl.load(shear + 1)
-        if (along != 0) | (down != 0):
-            form = row + BEND + 2 * ALL_SHEARS + NUMBERS * (SHEARS - 1 - k)
-            moved = _profile(form, u, v, NUMBERS)
-            u -= along * moved
-            v -= down * moved
-    return u, v, inside
-
-
-@triton.jit
-def _may_touch(row, x, y, PERSPECTIVE: tl.constexpr):
-    """Whether any of these points can lie in the layer, by how far its shears can move one."""
-    u, v = _map(row + TO_LAYER, x, y, PERSPECTIVE)
-    near = tl.maximum(tl.abs(u), tl.abs(v)) < tl.load(row + REACH)
-    return (tl.max(near.to(tl.int32)) > 0) | (tl.load(row + BOUNDED) == 0)
-
-
-@triton.jit
-def _fold(x, SIZE: tl.constexpr, EDGE: tl.constexpr):
-    """Reflection into [EDGE, SIZE − 1 − EDGE]."""
-    length: tl.constexpr = SIZE - 1 - 2 * EDGE
-    x -= EDGE
-    x -= tl.floor(x / (2 * length)) * (2 * length)
-    return (SIZE - 1 - EDGE) - tl.abs(x - length)
-
-
-@triton.jit
-def _cubic(t, k: tl.constexpr):
-    """Weight of tap k = 0 … 3 of cubic convolution (a = −3/4), t past tap 1."""
-    if k == 0:
-        return ((-0.75 * (t + 1) + 3.75) * (t + 1) - 6.0) * (t + 1) + 3.0
-    elif k == 1:
-        return (1.25 * t - 2.25) * t * t + 1
-    elif k == 2:
-        return (1.25 * (1 - t) - 2.25) * (1 - t) * (1 - t) + 1
-    else:
-        return ((-0.75 * (2 - t) + 3.75) * (2 - t) - 6.0) * (2 - t) + 3.0
-
-
-@triton.jit
-def _paint(
-    rows, skin, bank, u, v, layer, COLUMNS: tl.constexpr, SIZE: tl.constexpr, EDGE: tl.constexpr
-):
-    """The colours of layers at their points (u, v), a layer a pixel."""
-    row = rows + layer * COLUMNS
-    worn = skin + layer * 4
-    x = _fold(tl.load(row + PLACE) * u + tl.load(row + PLACE + 1), SIZE, EDGE)
-    y = _fold(tl.load(row + PLACE + 2) * v + tl.load(row + PLACE + 3), SIZE, EDGE)
-    j = tl.minimum(tl.maximum(tl.floor(x).to(tl.int32), 1), SIZE - 3)
-    i = tl.minimum(tl.maximum(tl.floor(y).to(tl.int32), 1), SIZE - 3)
-    t = x - j
-    s = y - i
-    tile = bank + tl.load(worn).to(tl.int64) * (3 * SIZE * SIZE) + (i - 1) * SIZE + (j - 1)
-    first = tile + tl.load(worn + 1) * (SIZE * SIZE)
-    second = tile + tl.load(worn + 2) * (SIZE * SIZE)
-    third = tile + tl.load(worn + 3) * (SIZE * SIZE)
-    red = tl.zeros(u.shape, tl.float32)
-    green = tl.zeros(u.shape, tl.float32)
-    blue = tl.zeros(u.shape, tl.float32)
-    for a in tl.static_range(4):
-        for b in tl.static_range(4):
-            weight = _cubic(s, a) * _cubic(t, b)
-            red += weight * tl.load(first + a * SIZE + b).to(tl.float32)
-            green += weight * tl.load(second + a * SIZE + b).to(tl.float32)
-            blue += weight * tl.load(third + a * SIZE + b).to(tl.float32)
-    red = red * tl.load(row + GAIN) + tl.load(row + OFFSET)
-    green = green * tl.load(row + GAIN + 1) + tl.load(row + OFFSET + 1)
-    blue = blue * tl.load(row + GAIN + 2) + tl.load(row + OFFSET + 2)
-    return red, green, blue
-
-
 @triton.jit(do_not_specialize=["time", "times"])
 def _render(
     table,
@@ -304,20 +154,24 @@ def _render(
     fields = outlines + scene * ((L - 1) * 2 * GRID * GRID)
 
     # The nearest layer that touches a pixel, the next behind it, and the nearest that covers it.
-    front_q = _linear(rows + DEPTH, x, y)
-    front_u, front_v, inside = _own(rows, x, y, SHEARS, ALL_SHEARS, NUMBERS, PERSPECTIVE, CYLINDERS)
+    front_q = linear(rows + DEPTH, x, y)
+    front_u, front_v, inside = layer_point(
+        rows, x, y, SHEARS, ALL_SHEARS, NUMBERS, PERSPECTIVE, CYLINDERS
+    )
     front_d = tl.full(x.shape, 1.0, tl.float32)
     front = tl.zeros(x.shape, tl.int32)
     back_q, back_u, back_v, back = front_q, front_u, front_v, front
     shown_q, shown_u, shown_v, shown = front_q, front_u, front_v, front
     for layer in range(1, L):
         row = rows + layer * COLUMNS
-        q = _linear(row + DEPTH, x, y)
+        q = linear(row + DEPTH, x, y)
         # What is behind all that the tile shows so far is not seen.
         nearer = tl.max((q > tl.minimum(back_q, shown_q)).to(tl.int32)) > 0
-        if nearer & _may_touch(row, x, y, PERSPECTIVE):
-            u, v, inside = _own(row, x, y, SHEARS, ALL_SHEARS, NUMBERS, PERSPECTIVE, CYLINDERS)
-            d = _outline(fields + (layer - 1) * (2 * GRID * GRID), u, v, GRID)
+        if nearer & may_touch(row, x, y, PERSPECTIVE):
+            u, v, inside = layer_point(
+                row, x, y, SHEARS, ALL_SHEARS, NUMBERS, PERSPECTIVE, CYLINDERS
+            )
+            d = outline(fields + (layer - 1) * (2 * GRID * GRID), u, v, GRID)
             if CYLINDERS:
                 d = tl.minimum(d, inside * tl.load(row + RADIUS))
             touches = d > -0.5
@@ -347,7 +201,7 @@ def _render(
         front_d = tl.minimum(front_d, (front_q - back_q) / steepness)
     coverage = tl.minimum(tl.maximum(front_d + 0.5, 0.0), 1.0)
     worn = skin + scene * (L * 4)
-    red, green, blue = _paint(rows, worn, bank, front_u, front_v, front, COLUMNS, SIZE, EDGE)
+    red, green, blue = paint(rows, worn, bank, front_u, front_v, front, COLUMNS, SIZE, EDGE)
     light = tl.full(x.shape, 1.0, tl.float32)
     light_back = light
     if SHADOWS:
@@ -355,8 +209,10 @@ def _render(
             row = rows + layer * COLUMNS
             dark = tl.load(row + SHADOW)
             if dark > 0:
-                q = _linear(row + DEPTH, x, y)
-                u, v, inside = _own(row, x, y, SHEARS, ALL_SHEARS, NUMBERS, PERSPECTIVE, CYLINDERS)
+                q = linear(row + DEPTH, x, y)
+                u, v, inside = layer_point(
+                    row, x, y, SHEARS, ALL_SHEARS, NUMBERS, PERSPECTIVE, CYLINDERS
+                )
                 a = (u - tl.load(row + SHADOW + 1)) * tl.load(row + SHADOW + 3)
                 b = (v - tl.load(row + SHADOW + 2)) * tl.load(row + SHADOW + 4)
                 soft = tl.maximum(1 - a * a - b * b, 0.0)
@@ -367,7 +223,7 @@ def _render(
     green *= light
     blue *= light
     if tl.min(coverage) < 1:
-        red_back, green_back, blue_back = _paint(
+        red_back, green_back, blue_back = paint(
             rows, worn, bank, back_u, back_v, back, COLUMNS, SIZE, EDGE
         )
         red_back *= light_back
@@ -431,7 +287,7 @@ def _follow(
         along = tl.load(row + BEND + 2 * k)
         down = tl.load(row + BEND + 2 * k + 1)
         if tl.max(tl.abs(along) + tl.abs(down)) > 0:
-            moved = _profile(row + BEND + 2 * ALL_SHEARS + NUMBERS * k, u, v, NUMBERS)
+            moved = profile(row + BEND + 2 * ALL_SHEARS + NUMBERS * k, u, v, NUMBERS)
             u += along * moved
             v += down * moved
     hidden = tl.zeros(u.shape, tl.int32)
@@ -444,7 +300,7 @@ def _follow(
         unseen = (tl.abs(a) > b) | (tl.abs(rolled) > RIM)
         hidden = (unseen & (solid > 0)).to(tl.int32)
         u = tl.where(solid > 0, rolled, u)
-    x, y = _map(row + TO_FRAME, u, v, PERSPECTIVE)
+    x, y = project(row + TO_FRAME, u, v, PERSPECTIVE)
     start = scene * 2 * h * w + line * w + column
     tl.store(flow + start, x - column.to(tl.float32), mask=inner)
     tl.store(flow + start + h * w, y - line.to(tl.float32), mask=inner)
@@ -457,18 +313,18 @@ def _follow(
     gone = (x < 0) | (x > right) | (y < 0) | (y > bottom)
     x = tl.minimum(tl.maximum(x, 0.0), right)
     y = tl.minimum(tl.maximum(y, 0.0), bottom)
-    own = _linear(row + DEPTH, x, y)
+    own = linear(row + DEPTH, x, y)
     for layer in range(L):
         line_of = rows + layer * COLUMNS
-        nearer = (_linear(line_of + DEPTH, x, y) > own) & (shown != layer) & (hidden == 0)
+        nearer = (linear(line_of + DEPTH, x, y) > own) & (shown != layer) & (hidden == 0)
         if tl.max(nearer.to(tl.int32)) > 0:
             if layer == 0:
                 hidden = hidden | nearer.to(tl.int32)
-            elif _may_touch(line_of, x, y, PERSPECTIVE):
-                u, v, inside = _own(
+            elif may_touch(line_of, x, y, PERSPECTIVE):
+                u, v, inside = layer_point(
                     line_of, x, y, SHEARS, ALL_SHEARS, NUMBERS, PERSPECTIVE, CYLINDERS
                 )
-                d = _outline(fields + (layer - 1) * (2 * GRID * GRID), u, v, GRID)
+                d = outline(fields + (layer - 1) * (2 * GRID * GRID), u, v, GRID)
                 if CYLINDERS:
                     d = tl.minimum(d, inside * tl.load(line_of + RADIUS))
                 hidden = hidden | (nearer & (d > 0)).to(tl.int32)

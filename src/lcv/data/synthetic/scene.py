@@ -11,8 +11,8 @@ from lcv.data.random import Draws
 from lcv.data.synthetic.motion import Motion, draw_motion
 from lcv.data.synthetic.settings import Recipe
 from lcv.data.synthetic.shapes import draw_outlines
+from lcv.data.synthetic.skins import Skins, draw_skins, make_atlas
 from lcv.data.synthetic.space import draw_space_motion
-from lcv.data.synthetic.textures import Skins, draw_skins, make_atlas
 from lcv.errors import ArgumentError
 
 

@@ -7,7 +7,7 @@ batch.image1, batch.flow, batch.occluded
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lcv.data.random import Draws
 from lcv.data.synthetic.backend import renderer
+from lcv.data.synthetic.draws import SceneDraws, plan_of
 from lcv.data.synthetic.effects import apply_effects, effects_of
 from lcv.data.synthetic.mixing import split, together
 from lcv.data.synthetic.render import independent
@@ -109,23 +110,23 @@ def generate_sequence(
     """
     if frames < 2:
         raise ArgumentError(f"generate_sequence: frames is {frames}, wanted 2 or more")
-    groups = split(recipe, seed, indices)
-    places = torch.cat([at for _, at in groups])
-    where = torch.as_tensor(indices, dtype=torch.int64).cpu()
-    draws = Draws(seed, where[places], device)  # kind by kind
-    bank = procedural_bank(device=str(draws.device)) if textures is None else textures
-    if bank.device != draws.device:
+    device = torch.empty(0, device=device).device
+    bank = procedural_bank(device=str(device)) if textures is None else textures
+    if bank.device != device:
         raise ArgumentError(
             f"generate: the texture bank is on {bank.device} and the pairs are made on "
-            f"{draws.device}; move the bank there once with .to(device)"
+            f"{device}; move the bank there once with .to(device)"
         )
+    where = torch.as_tensor(indices, dtype=torch.int64).cpu()
+    groups = split(recipe, seed, where)
+
+    def drawn(purpose: str, kind: Recipe, places: Tensor) -> Draws:
+        return SceneDraws(seed, where[places], device, plan_of(purpose, kind, frames))
+
     # Inside a training step autocast may be on; half floats cannot tell one pixel from the next.
-    with torch.autocast(draws.device.type, enabled=False):
+    with torch.autocast(device.type, enabled=False):
         scene = together(
-            [
-                draw_scene(kind, Draws(seed, where[at], device), size, frames, bank)
-                for kind, at in groups
-            ]
+            [draw_scene(kind, drawn("scene", kind, at), size, frames, bank) for kind, at in groups]
         )
         painter = renderer(scene, backend)
         views = [painter.render(time) for time in range(frames)]
@@ -137,8 +138,9 @@ def generate_sequence(
         own = [independent(scene, views[t]) for t in steps]
         # Frames are blurred along their motion since the one before; the first, to the next.
         paths = [flow[0], *(-step for step in backward)]
-        images = _with_effects(groups, draws, [view.image for view in views], paths)
-    order = places.argsort().to(draws.device, non_blocking=True)
+        images = _with_effects(groups, drawn, [view.image for view in views], paths)
+    places = torch.cat([at for _, at in groups])
+    order = places.argsort().to(device, non_blocking=True)
 
     def stacked(parts: list[Tensor]) -> Tensor:
         whole = torch.stack(parts, 1)
@@ -157,19 +159,19 @@ def generate_sequence(
 
 def _with_effects(
     groups: list[tuple[Recipe, Tensor]],
-    draws: Draws,
+    drawn: Callable[[str, Recipe, Tensor], Draws],
     frames: list[Tensor],
     paths: list[Tensor],
 ) -> list[Tensor]:
     """The frames of all kinds with effects; neighbouring kinds with the same effects at once."""
     parts, start = [], 0
     for _, alike in itertools.groupby(groups, lambda group: effects_of(group[0])):
-        kinds = list(alike)
-        stop = start + sum(len(at) for _, at in kinds)
-        some = Draws(draws.seed, draws.indices[start:stop])
-        views, ways = ([whole[start:stop] for whole in wholes] for wholes in (frames, paths))
-        parts.append(apply_effects(kinds[0][0], some, views, ways))
-        start = stop
+        kinds, places = zip(*alike, strict=True)
+        draws = drawn("effects", kinds[0], torch.cat(places))
+        here = slice(start, start + len(draws))
+        views, ways = ([whole[here] for whole in wholes] for wholes in (frames, paths))
+        parts.append(apply_effects(kinds[0], draws, views, ways))
+        start += len(draws)
     if len(parts) == 1:
         return parts[0]
     return [torch.cat(pieces) for pieces in zip(*parts, strict=True)]

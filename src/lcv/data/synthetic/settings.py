@@ -146,7 +146,7 @@ class Recipe:
     """Amplitude N(0, this)·min(s, 1) of each shear; less where the layer is too small for it."""
     relief_probability: float = 0.0
     """This part of the layers has relief in place of bends: three rough shears in any direction."""
-    relief: tuple[float, float] = (-2.2, -0.9)
+    relief: tuple[float, float] = (-2.1, -0.9)
     """Its amplitude is 10^U of this, as a share of how far the layer moves, 20 pixels at most."""
     change: float = 0.3
     """In sequences each step's motion differs from the first by this share of its spread."""

@@ -43,6 +43,12 @@ def draw_kinds(recipe: Recipe, draws: Draws) -> Tensor:
     return draws.choice("kind", (recipe.layers - 1,), recipe.kinds)
 
 
+def draw_round(recipe: Recipe, draws: Draws) -> Tensor:
+    """Which layers are cylinders, (n, L) bool; never the background."""
+    happens = draws.happens("round", (recipe.layers,), recipe.round_probability)
+    return happens & (torch.arange(recipe.layers, device=draws.device) > 0)
+
+
 def draw_thickness(recipe: Recipe, draws: Draws) -> Tensor:
     """Half widths of thin things in pixels, (n, L−1, 1) float64."""
     unit = draws.uniform("thickness", (recipe.layers - 1, 1)).double()
@@ -128,7 +134,7 @@ def draw_outlines(recipe: Recipe, draws: Draws, radius: Tensor) -> Tensor:
         outlines[:, : SURFACES - 1] = NO_EDGE
     if recipe.round_probability > 0:
         # A cylinder ends above and below; its sides are its rim.
-        round_ = draws.happens("round", (recipe.layers,), recipe.round_probability)[:, 1:]
+        round_ = draw_round(recipe, draws)[:, 1:]
         ends = (0.85 - v.abs()) * radius[..., 1, None, None]
         tube = torch.stack((ends, torch.full_like(ends, NO_EDGE)), 2)
         outlines = torch.where(round_[..., None, None, None], tube, outlines)

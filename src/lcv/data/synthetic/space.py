@@ -21,7 +21,7 @@ from torch import Tensor
 
 from lcv.data.random import Draws
 from lcv.data.synthetic.bends import draw_relief
-from lcv.data.synthetic.maps import homography
+from lcv.data.synthetic.maps import affine_inverse, homography
 from lcv.data.synthetic.motion import ABSENT, Motion, length
 from lcv.data.synthetic.planes import Planes, along, draw_planes
 from lcv.data.synthetic.settings import SURFACES, Recipe, Space
@@ -71,14 +71,18 @@ def draw_space_motion(recipe: Recipe, draws: Draws, size: tuple[int, int], times
     pace = 1 + draws.normal("pace", (max(times - 2, 0),)).double() * recipe.change
     pace = torch.cat((torch.ones_like(planes.focal), pace), 1)  # (n, at least 1)
 
+    rest = _at_rest(planes, size)
+    placed = [rest]
     pose = step.times(torch.zeros_like(pace[:, 0]))
-    placed = [_seen(planes, pose, size)]
     for k in range(times - 1):
         pose = pose.plus(step.times(pace[:, k]))
         # What would come too near keeps to the limit; what is unsafe even so does not move.
         pose = pose.times(LIMIT / _reach(planes, pose).clamp(min=LIMIT))
-        pose = pose.times(_safe(planes, pose).double())
-        placed.append(_seen(planes, pose, size))
+        safe, *seen = _seen(planes, pose, size)
+        pose = pose.times(safe.double())
+        placed.append(
+            [torch.where(safe[:, None, None], a, b) for a, b in zip(seen, rest, strict=True)]
+        )
     to_frame, to_layer, depth = (torch.stack(parts, 1) for parts in zip(*placed, strict=True))
     absent = torch.zeros_like(depth[..., :1])
     absent = torch.cat((absent, absent, absent + ABSENT), -1)
@@ -184,15 +188,23 @@ def _median_flow(planes: Planes, shift: Tensor) -> Tensor:
 
 def _layer_motion(planes: Planes, pose: Pose) -> tuple[Tensor, Tensor]:
     """R (n, L, 3, 3) and t (n, L, 3) of each layer: its own motion, then the camera's."""
-    camera, own = _rotation(pose.turn), _rotation(pose.own_turn)
+    turns = _rotation(torch.cat((pose.turn, pose.own_turn), 1))
+    camera, own = turns[:, :1], turns[:, 1:]
     x, y = planes.centre.unbind(-1)
     centre = torch.stack((x, y, torch.ones_like(x)), -1) / along(planes.plane, x, y)[..., None]
     shift = centre - _turned(own, centre) + pose.own_shift
     return _product(camera, own), _turned(camera, shift) + pose.shift
 
 
-def _seen(planes: Planes, pose: Pose, size: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
-    """to_frame, to_layer (n, L, 9) and inverse depth (n, L, 3) in pixels, at a pose."""
+def _at_rest(planes: Planes, size: tuple[int, int]) -> list[Tensor]:
+    """to_frame, to_layer (n, L, 9) and inverse depth (n, L, 3) in pixels, at the first time."""
+    inverse = affine_inverse(planes.affine)
+    return [homography(planes.affine), homography(inverse), _in_pixels(planes, planes.plane, size)]
+
+
+def _seen(planes: Planes, pose: Pose, size: tuple[int, int]) -> list[Tensor]:
+    """Whether a pose is safe (n,) bool, and as `_at_rest`: that all denominators are at least
+    `LEAST` in the frame, there and back."""
     middle_x, middle_y = (size[1] - 1) / 2, (size[0] - 1) / 2
     focal = planes.focal[..., None]
     rotation, shift = _layer_motion(planes, pose)
@@ -201,12 +213,25 @@ def _seen(planes: Planes, pose: Pose, size: tuple[int, int]) -> tuple[Tensor, Te
     rays = torch.stack(((a - middle_x * c) / focal, (b - middle_y * c) / focal, c), -2)
     x, y, z = _product(motion, rays).unbind(-2)
     to_frame = torch.stack((focal * x + middle_x * z, focal * y + middle_y * z, z), -2)
+    to_layer = _inverse(to_frame)
     moved = _turned(rotation, planes.plane)
     moved = moved / (1 + _dot(moved, shift)[..., None])
-    p, q, r = moved.unbind(-1)
+
+    # Denominators are linear in the frame, so its corners tell: half its extent about its middle.
+    there = motion[..., 2, :]
+    spread = (there[..., :2].abs() * planes.edge[:, None]).sum(-1)
+    least = there[..., 2] - spread
+    p, q, r = to_layer[..., 2, :].unbind(-1)
+    back = (r + p * middle_x + q * middle_y) - (p.abs() * middle_x + q.abs() * middle_y)
+    safe = torch.minimum(least, back).amin(1) >= LEAST
+    return [safe, to_frame.flatten(-2), to_layer.flatten(-2), _in_pixels(planes, moved, size)]
+
+
+def _in_pixels(planes: Planes, plane: Tensor, size: tuple[int, int]) -> Tensor:
+    """The inverse depth of planes m (n, L, 3) as a x + b y + c of the frame: (n, L, 3)."""
+    p, q, r = plane.unbind(-1)
     p, q = p / planes.focal, q / planes.focal
-    depth = torch.stack((p, q, r - (p * middle_x + q * middle_y)), -1)
-    return to_frame.flatten(-2), _inverse(to_frame).flatten(-2), depth
+    return torch.stack((p, q, r - (p * ((size[1] - 1) / 2) + q * ((size[0] - 1) / 2))), -1)
 
 
 def _reach(planes: Planes, pose: Pose) -> Tensor:
@@ -218,15 +243,6 @@ def _reach(planes: Planes, pose: Pose) -> Tensor:
     after = shift[..., 2].abs() * largest
     apart = _dot(_turned(rotation, planes.plane), shift).abs()
     return torch.maximum(torch.maximum(before, after), apart).amax(-1)
-
-
-def _safe(planes: Planes, pose: Pose) -> Tensor:
-    """Whether all denominators, there and back, are at least `LEAST` in the frame: (n,) bool."""
-    rotation, shift = _layer_motion(planes, pose)
-    there = rotation + shift[..., None] * planes.plane[..., None, :]
-    last = torch.stack((there[..., 2, :], _inverse(there)[..., 2, :]), -2)  # (n, L, 2, 3)
-    spread = (last[..., :2].abs() * planes.edge[:, None, None]).sum(-1)
-    return (last[..., 2] - spread).flatten(1).amin(1) >= LEAST
 
 
 def _rotation(half: Tensor) -> Tensor:
