@@ -22,7 +22,7 @@ def flow_lengths(recipe: Recipe, size: tuple[int, int], count: int, bank) -> tor
 
 
 def test_training_moves_from_hundredths_of_a_pixel_to_a_third_of_the_image(bank):
-    length = flow_lengths(TRAINING, (184, 248), 128, bank)
+    length = flow_lengths(TRAINING, (184, 248), 80, bank)
     # At half the size shifts are the same and turns and zooms move half as far.
     assert 14 < length.mean() < 24
     assert (length < 0.5).float().mean() > 0.002
@@ -39,7 +39,7 @@ def test_training_moves_from_hundredths_of_a_pixel_to_a_third_of_the_image(bank)
     ids=["moderate", "quick", "quick, smaller"],
 )
 def test_ready_recipes_move_as_far_as_they_say(recipe, size, low, high, bank):
-    length = flow_lengths(recipe, size, 128 if size[0] < 100 else 96, bank)
+    length = flow_lengths(recipe, size, 128 if size[0] < 100 else 48, bank)
     assert low < length.mean() < high
 
 

@@ -78,13 +78,15 @@ def test_refusals(tmp_path, bank):
         write_dataset(tmp_path, QUICK, 5, 0, SIZE, textures=bank)
 
 
-def test_parts_fit_together_and_scenes_of_another_kind_are_not_mixed_in(tmp_path):
-    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3)
-    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3, first=1)
+def test_parts_fit_together_and_scenes_of_another_kind_are_not_mixed_in(tmp_path, bank):
+    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3, textures=bank)
+    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3, first=1, textures=bank)
     assert len(list((tmp_path / "training" / "clean").iterdir())) == 2
     for seed, frames, word in ((5, 3, "seed"), (0, 2, "frames")):
         with pytest.raises(FileError, match=f"made with another {word}; .* Choose another folder"):
-            write_dataset(tmp_path, QUICK, seed, 1, (48, 64), frames=frames, overwrite=True)
+            write_dataset(
+                tmp_path, QUICK, seed, 1, (48, 64), frames=frames, textures=bank, overwrite=True
+            )
 
 
 def test_what_cannot_be_written_to_is_said_before_anything_is_made(tmp_path):

@@ -54,7 +54,12 @@ DEVELOPMENT: dict[str, Recipe] = {
         hole_probability=0.6,
     ),
     "cylinders": replace(
-        GENTLE, layers=8, objects=(4, 7), object_size=(0.15, 0.6), round_probability=0.8
+        GENTLE,
+        layers=8,
+        objects=(4, 7),
+        object_size=(0.15, 0.6),
+        texture_scale=(0.3, 1.1),
+        round_probability=0.8,
     ),
 }
 """Motion below a pixel; flat layers; a camera that drives forward; one that moves sideways, so that

@@ -39,11 +39,10 @@ def apply_map(x: Tensor, y: Tensor, numbers: Tensor, perspective: bool) -> tuple
     x and y: the same shape, or a row (1, 1, w) and a column (1, h, 1).
     perspective: False leaves out the division where every last row is (0, 0, 1).
     """
-    rows = numbers.unflatten(0, (3, 3))
-    along, down = (_linear(x, y, row) for row in rows[:2])
+    along, down = _linear(x, y, numbers[:3]), _linear(x, y, numbers[3:6])
     if not perspective:
         return along, down
-    scale = _linear(x, y, rows[2]).reciprocal_()
+    scale = _linear(x, y, numbers[6:]).reciprocal_()
     return along.mul_(scale), down.mul_(scale)
 
 

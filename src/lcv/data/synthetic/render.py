@@ -104,8 +104,11 @@ def render(scene: Scene, time: int) -> View:
         own: Found = (q, u, v, torch.full_like(u[:1, :1, :1], layer))
         touches = _above(d, -0.5)
         first = _above(q, front[0]).mul_(touches)
-        second = _above(q, back[0]).mul_(touches)
-        back = _chosen(back, _chosen(own, front, first), second)
+        if scene.motion.perspective:
+            second = _above(q, back[0]).mul_(touches)
+            back = _chosen(back, _chosen(own, front, first), second)
+        else:  # layers come in order, each in front of all before it
+            back = _chosen(back, front, first)
         front = _chosen(front, own, first)
         depth = torch.lerp(depth, d, first)
         shown = _chosen(shown, own, _above(q, shown[0]).mul_(_above(d, 0)))
@@ -127,7 +130,8 @@ def flow_to(scene: Scene, view: View, time: int) -> Tensor:
     """Where the frame at another time shows what `view` shows, minus where it is: (n, 2, h, w)."""
     h, w = scene.size
     u, v, _ = _moved(scene, view, time)
-    numbers = per_pixel(scene.motion.to_frame[:, time], view.layer)
+    rows = 9 if scene.motion.perspective else 6
+    numbers = per_pixel(scene.motion.to_frame[:, time, :, :rows], view.layer)
     x, y = apply_map(u, v, numbers, scene.motion.perspective)
     x -= torch.arange(w, dtype=x.dtype, device=x.device)
     y -= torch.arange(h, dtype=x.dtype, device=x.device)[:, None]
@@ -169,10 +173,9 @@ def _moved(scene: Scene, view: View, time: int) -> tuple[Tensor, Tensor, Tensor]
     motion = scene.motion
     u, v = view.u, view.v
     if not at_rest(motion.bend[:, time], time):
-        bend, wave = motion.bend[:, time].flatten(2), motion.wave.flatten(2)
-        bend = per_pixel(bend, view.layer).unflatten(0, motion.bend.shape[-2:])
-        wave = per_pixel(wave, view.layer).unflatten(0, motion.wave.shape[-2:])
-        u, v = apply_bend(u, v, bend, wave)
+        form = torch.cat((motion.bend[:, time], motion.wave), -1)  # (n, L, K, …)
+        shears = per_pixel(form.flatten(2), view.layer).unflatten(0, form.shape[2:])
+        u, v = apply_bend(u, v, shears[:, :2], shears[:, 2:])
     if not motion.cylinders:
         return u, v, torch.zeros_like(u)
     u, away = roll_forward(u, per_pixel(motion.roll[:, time], view.layer))
