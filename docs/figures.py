@@ -21,8 +21,9 @@ from lcv.cli.main import main as command
 from lcv.data.augment import DDFLOW, RAFT_CHAIRS, RAFT_KITTI, augment, batch_of
 from lcv.data.formats.image import write_image
 from lcv.data.formats.video import read_video
-from lcv.data.synthetic import BENCHMARK, MODERATE, QUICK, TRAINING, generate, generate_sequence
-from lcv.data.synthetic.recipe import FINE, HIDDEN
+from lcv.data.synthetic import MODERATE, TRAINING, generate, generate_sequence
+from lcv.data.synthetic.development import DEVELOPMENT
+from lcv.data.synthetic.recipe import GENTLE, HIDDEN, STREET
 from lcv.visual.colours import flow_to_colour
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -57,24 +58,38 @@ def colours(flow: torch.Tensor, valid: torch.Tensor | None = None) -> np.ndarray
     return flow_to_colour(flow.movedim(0, 2).numpy(), valid=known)
 
 
+def mask(values: torch.Tensor) -> np.ndarray:
+    """(1, 1, h, w) bool → (h, w, 3), white where true."""
+    return np.repeat(255 * values[0, 0].numpy()[..., None].astype(np.uint8), 3, 2)
+
+
 def sources() -> Iterator[Row]:
-    """One pair of every ready recipe, and a sequence."""
-    recipes = {"training": TRAINING, "benchmark": BENCHMARK, "moderate": MODERATE, "quick": QUICK}
-    recipes |= {"fine": FINE, "hidden": HIDDEN}
-    for seed, (name, recipe) in enumerate(recipes.items(), start=3):
-        made = generate(recipe, seed, [1], SIZE)
+    """One pair of every kind of scene, and a sequence."""
+    kinds = {
+        "training": (TRAINING, 3, 1),
+        "moderate": (MODERATE, 5, 1),
+        "hidden": (HIDDEN, 8, 1),
+        "gentle": (GENTLE, 5, 2),
+        "space, forward": (DEVELOPMENT["forward"], 5, 4),
+        "space, sideways": (DEVELOPMENT["sideways"], 5, 3),
+        "street": (STREET, 5, 1),
+        "cylinders": (DEVELOPMENT["cylinders"], 5, 1),
+    }
+    for name, (recipe, seed, index) in kinds.items():
+        made = generate(recipe, seed, [index], SIZE)
         yield (
             name,
             [
                 ("frame 1", picture(made.image1[0])),
                 ("frame 2", picture(made.image2[0])),
                 ("flow", colours(made.flow[0])),
-                ("occluded", np.repeat(255 * made.occluded[0, 0].numpy()[..., None], 3, 2)),
+                ("occluded", mask(made.occluded)),
+                ("moves by itself", mask(made.independent)),
             ],
         )
     film = generate_sequence(MODERATE, 8, [0], SIZE, frames=3)
     flows = [("flow 1 → 2", colours(film.flow[0, 0])), ("flow 2 → 3", colours(film.flow[0, 1]))]
-    frames = [(f"frame {t + 1}", picture(film.images[0, t])) for t in (0, 2)]
+    frames = [(f"frame {t + 1}", picture(film.images[0, t])) for t in range(3)]
     yield "sequence", [*frames, *flows]
 
 

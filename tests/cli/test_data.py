@@ -88,7 +88,7 @@ def test_make_writes_what_check_finds_fine(tmp_path, capsys):
 @pytest.mark.usefixtures("few_textures")
 def test_make_takes_textures_of_ones_own(tmp_path):
     for name in ("plain", "photos"):
-        words = ["make", str(tmp_path / name), "--recipe", "quick", "--count", "1"]
+        words = ["make", str(tmp_path / name), "--recipe", "mixed", "--count", "1"]
         words += ["--size", "32", "48"]
         if name == "photos":
             words += ["--textures", str(picture_folder(tmp_path / "pictures"))]

@@ -42,7 +42,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Write procedural sequences to OUT/training/{clean,final,flow,occlusions}.",
     )
     make.add_argument("out", help="the folder to write to")
-    make.add_argument("--recipe", default="training", help="whose statistics (%(default)s)")
+    make.add_argument(
+        "--recipe", default="training", help="the kind of scenes, or a mixture (%(default)s)"
+    )
     make.add_argument("--count", type=whole, default=100, help="sequences (%(default)s)")
     make.add_argument("--frames", type=frames, default=2, help="frames of each (%(default)s)")
     make.add_argument(

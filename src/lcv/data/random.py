@@ -103,6 +103,26 @@ def exp_exactly(x: Tensor) -> Tensor:
     return y
 
 
+def units_of(bits: Tensor) -> Tensor:
+    """k/2²⁴ in [0, 1), float32, of 32 random bits each."""
+    return (bits >> 8).to(torch.float32) * 2.0**-24
+
+
+def normals_of(bits: Tensor) -> Tensor:
+    """Standard normals, float32, of 32 random bits each: see `Draws.normal`."""
+    cell = bits >> (32 - _TABLE_BITS)
+    rest = bits & (2 ** (32 - _TABLE_BITS) - 1)
+    within = rest.to(torch.float32) * 2.0 ** -(32 - _TABLE_BITS)
+    table = _normal_table(bits.device)
+    low = table[cell]
+    return low + (table[cell + 1] - low) * within
+
+
+def counters(name: str, count: int) -> Tensor:
+    """key(name) + e·G for the elements e of a draw: (count,) int64, on the CPU."""
+    return torch.arange(count, dtype=torch.int64) * _GAMMA_SIGNED + name_key(name)
+
+
 class Draws:
     """Named random draws for a batch of samples.
 
@@ -150,7 +170,7 @@ class Draws:
         self, name: str, shape: tuple[int, ...] = (), low: float = 0.0, high: float = 1.0
     ) -> Tensor:
         """Uniform in [low, high): low + (high − low)·k/2²⁴, float32, (n, *shape)."""
-        unit = (self.bits(name, shape) >> 8).to(torch.float32) * 2.0**-24
+        unit = self._units(name, shape)
         if (low, high) == (0.0, 1.0):
             return unit
         return unit * (high - low) + low
@@ -162,17 +182,16 @@ class Draws:
 
         Facts: |draw − mean| ≤ 4.5 std; symmetric; variance within 0.1 % of std².
         """
-        bits = self.bits(name, shape)
-        cell = bits >> (32 - _TABLE_BITS)
-        rest = bits & (2 ** (32 - _TABLE_BITS) - 1)
-        within = rest.to(torch.float32) * 2.0 ** -(32 - _TABLE_BITS)
-        table = _normal_table(self.device)
-        low = table[cell]
-        rise = (table[cell + 1] - low) * within
-        draw = low + rise
+        draw = self._normals(name, shape)
         if std != 1.0:
             draw = draw * std
         return draw + mean if mean != 0.0 else draw
+
+    def _units(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        return units_of(self.bits(name, shape))
+
+    def _normals(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        return normals_of(self.bits(name, shape))
 
     def log_normal(self, name: str, shape: tuple[int, ...] = (), sigma: float = 1.0) -> Tensor:
         """e^(sigma·N(0, 1)), median 1, float32, (n, *shape); see `exp_exactly`."""

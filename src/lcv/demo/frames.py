@@ -63,12 +63,13 @@ EXAMPLE_SIZE = (240, 320)
 @cache
 def example(name: str) -> Chosen:
     """One of EXAMPLES: sharp, and otherwise without effects, so that the sliders' are the only ones."""
-    from lcv.data.synthetic import RECIPES, generate, procedural_bank
+    from lcv.data.synthetic import RECIPES, Recipe, generate, procedural_bank
 
     if name not in EXAMPLES:
         raise ArgumentError(f"there is no example {name!r}; there are {', '.join(EXAMPLES)}")
     which = EXAMPLES[name]
     recipe = RECIPES[which.recipe].without_effects()
+    assert isinstance(recipe, Recipe)  # no mixture
     recipe = replace(
         recipe,
         layers=6,

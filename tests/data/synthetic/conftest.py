@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lcv.data.random import Draws
 from lcv.data.synthetic.recipe import TRAINING
-from lcv.data.synthetic.render import View, flow_to, occluded_at, render
+from lcv.data.synthetic.render import View, flow_to, hidden_at, render
 from lcv.data.synthetic.scene import Scene, draw_scene
 from lcv.data.synthetic.textures import procedural_bank
 
@@ -41,4 +41,4 @@ def flow(scene, views) -> Tensor:
 
 @pytest.fixture(scope="session")
 def occluded(scene, views, flow) -> Tensor:
-    return occluded_at(scene, views[0], flow, 1)
+    return hidden_at(scene, views[0], flow, 1)[0]

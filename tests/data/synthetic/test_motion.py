@@ -8,43 +8,18 @@ import pytest
 import torch
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.motion import STRAIN, apply_affine, apply_bend, draw_motion, undo_bend
+from lcv.data.synthetic.maps import apply_map
+from lcv.data.synthetic.motion import ABSENT, draw_motion
 from lcv.data.synthetic.recipe import TRAINING
 
 SIZE = (368, 496)
 
 
-def test_undo_bend_is_the_inverse_of_apply_bend():
-    generator = torch.Generator().manual_seed(0)
-    u, v = torch.randn(2, 7, 5, generator=generator, dtype=torch.float64)
-    bend = torch.tensor([0.3, -0.2], dtype=torch.float64)
-    wave = torch.tensor([2.0, 0.3, 3.0, -1.0], dtype=torch.float64)
-    there = apply_bend(u, v, bend, wave)
-    back = undo_bend(*there, bend, wave)
-    assert torch.allclose(torch.stack(back), torch.stack((u, v)), atol=1e-14)
-    # By hand at one point: u' = u + p sin(k₁v + φ₁), then v' = v + q sin(k₂u' + φ₂).
-    one = apply_bend(torch.tensor(0.5), torch.tensor(-0.25), bend.float(), wave.float())
-    bent_u = 0.5 + 0.3 * torch.tensor(-0.2).sin()
-    assert torch.allclose(one[0], bent_u)
-    assert torch.allclose(one[1], -0.25 - 0.2 * (3 * bent_u - 1).sin())
-
-
-def test_affine_maps_are_a_to_f_row_by_row_on_points_and_on_a_grid():
-    affine = torch.tensor([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])
-    x, y = apply_affine(torch.tensor([1.0]), torch.tensor([10.0]), affine)
-    assert (x.item(), y.item()) == (37.0, 130.0)
-    row, column = torch.arange(4.0)[None], torch.arange(3.0)[:, None]
-    on_grid = apply_affine(row, column, affine)
-    on_points = apply_affine(row.expand(3, 4), column.expand(3, 4), affine)
-    assert torch.equal(torch.stack(on_grid), torch.stack(on_points))
-
-
 def test_to_layer_inverts_to_frame():
     motion = draw_motion(TRAINING, Draws(1, range(50)), SIZE, 3)
-    a, b, c, d, e, f = motion.to_frame.double().unbind(-1)
-    u, v = 0.3, -0.8
-    x, y = a * u + b * v + c, d * u + e * v + f
-    back_u, back_v = apply_affine(x, y, motion.to_layer.double().movedim(-1, 0))
+    u, v = torch.tensor(0.3).double(), torch.tensor(-0.8).double()
+    there = apply_map(u, v, motion.to_frame.double().movedim(-1, 0), True)
+    back_u, back_v = apply_map(*there, motion.to_layer.double().movedim(-1, 0), True)
     # Both maps are rounded to float32: a few units in the last place of the frame's extent.
     pixels = motion.radius.double()[:, None]
     assert ((back_u - u).abs() * pixels[..., 0]).max() < 1e-3
@@ -55,25 +30,11 @@ def test_parameters_do_not_depend_on_batch_order_or_number_of_frames():
     together = draw_motion(TRAINING, Draws(1, range(20)), SIZE, 4)
     backwards = draw_motion(TRAINING, Draws(1, torch.arange(19, -1, -1)), SIZE, 4)
     alone = draw_motion(TRAINING, Draws(1, [13]), SIZE, 2)
-    for name in ("to_frame", "to_layer", "bend", "wave", "radius"):
+    for name in ("to_frame", "to_layer", "bend", "wave", "radius", "inverse_depth"):
         whole = getattr(together, name)
         assert torch.equal(whole, getattr(backwards, name).flip(0))
-        part = whole[13:14, :2] if name in ("to_frame", "to_layer", "bend") else whole[13:14]
+        part = whole[13:14] if name in ("wave", "radius") else whole[13:14, :2]
         assert torch.equal(part, getattr(alone, name))
-
-
-def test_the_first_frame_is_not_bent_and_no_bend_tears():
-    motion = draw_motion(TRAINING, Draws(1, range(200)), SIZE, 3)
-    assert not motion.bend[:, 0].any()
-    rx, ry = motion.radius.unbind(-1)
-    p, q = motion.bend[:, 1:].abs().amax(1).unbind(-1)
-    tolerance = 1e-6
-    assert (p * motion.wave[..., 0] * rx / ry).max() <= STRAIN + tolerance
-    assert (q * motion.wave[..., 2] * ry / rx).max() <= STRAIN + tolerance
-    # Bent layers are about as many as the recipe says: within five standard errors.
-    bent = (motion.bend[:, 1] != 0).any(-1).float()
-    p = TRAINING.warp_probability
-    assert abs(bent.mean() - p) < 5 * (p * (1 - p) / bent.numel()) ** 0.5
 
 
 def test_objects_that_do_not_move_by_themselves_follow_the_camera():
@@ -90,8 +51,8 @@ def test_objects_that_do_not_move_by_themselves_follow_the_camera():
     first, later = motion.to_frame[:, 0].double(), motion.to_frame[:, 2].double()
     # The background carries the centre of every object from the first frame to the last.
     to_layer = motion.to_layer[:, 0, :1].double().movedim(-1, 0)
-    u, v = apply_affine(first[..., 2], first[..., 5], to_layer)
-    x, y = apply_affine(u, v, later[:, :1].movedim(-1, 0))
+    u, v = apply_map(first[..., 2], first[..., 5], to_layer, True)
+    x, y = apply_map(u, v, later[:, :1].movedim(-1, 0), True)
     assert (x - later[..., 2]).abs().max() < 1e-3
     assert (y - later[..., 5]).abs().max() < 1e-3
     assert (later[..., 2] - first[..., 2]).abs().max() > 10
@@ -140,3 +101,47 @@ def test_motion_changes_from_step_to_step_by_the_recipe():
     # Each later step differs from the first by normals of 0.3 of the spread of a step.
     ratio = (changed[:, 1:, 0] - changed[:, :1, 0]).std() / changed[:, 0, 0].std()
     assert 0.2 < ratio < 0.4
+
+
+def test_gentle_scenes_turn_and_zoom_less_and_still_ones_only_shift():
+    wild = draw_motion(TRAINING, Draws(5, range(200)), SIZE, 2)
+    gentle = replace(TRAINING, gentle=(-1.5, 0.0), still_probability=0.3)
+    mild = draw_motion(gentle, Draws(5, range(200)), SIZE, 2)
+
+    def change(motion):
+        """How far each layer's linear part is from that of the first frame, in shares of it."""
+        first, second = motion.to_frame[..., [0, 1, 3, 4]].unflatten(-1, (2, 2)).unbind(1)
+        return (second @ torch.linalg.inv(first) - torch.eye(2)).flatten(-2).norm(dim=-1)
+
+    # 10^U(−1.5, 0) has the median 0.18.
+    assert 0.1 < change(mild)[:, 1:].median() / change(wild)[:, 1:].median() < 0.45
+    still = (change(mild)[:, 0] < 1e-6).float().mean()
+    assert abs(still - 0.3) < 5 * (0.3 * 0.7 / 200) ** 0.5
+
+
+def test_a_drawn_number_of_objects_is_there():
+    some = replace(TRAINING, layers=9, objects=(2, 6))
+    depth = draw_motion(some, Draws(5, range(300)), SIZE, 2).inverse_depth
+    there = depth[:, 0, :, 2] > 0
+    assert there[:, 0].all()
+    assert torch.equal(there[:, 1:].sum(1).unique(), torch.arange(2, 7))
+    assert (depth[..., 2][~there[:, None].expand(-1, 2, -1)] == ABSENT).all()
+
+
+def test_a_range_of_shifts_is_kept_and_mostly_level():
+    far = replace(
+        TRAINING,
+        shift_range=(8.0, 80.0),
+        level=0.1,
+        speed_sigma=0.0,
+        background_shift=0.0,
+        background_turn=0.0,
+        background_zoom=0.0,
+        background_shear=0.0,
+    )
+    centre = draw_motion(far, Draws(6, range(300)), SIZE, 2).to_frame[..., [2, 5]]
+    across, down = (centre[:, 1, 1:] - centre[:, 0, 1:]).abs().unbind(-1)
+    assert 7.9 < across.min() < 9
+    assert 72 < across.max() < 80.1
+    assert (across.log().mean() - torch.tensor([8.0, 80.0]).log().mean()).abs() < 0.1
+    assert (down / across).mean() < 0.15

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.recipe import QUICK, TRAINING
+from lcv.data.synthetic.recipe import MIXED, QUICK, RECIPES, TRAINING
 from lcv.data.synthetic.scene import draw_scene
 from lcv.data.synthetic.sequence import Batch, generate, generate_sequence
 from lcv.errors import ArgumentError
@@ -17,13 +17,10 @@ cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
 GREY_LEVEL = 1.0
 
 
-def parameters(device, indices, bank) -> list[torch.Tensor]:
-    scene = draw_scene(TRAINING, Draws(6, indices, device), (96, 128), 3, bank.to(device))
-    return [
-        getattr(part, field.name).cpu()
-        for part in (scene.motion, scene.skins)
-        for field in fields(part)
-    ]
+def parameters(device, indices, bank, recipe=TRAINING) -> list[torch.Tensor]:
+    scene = draw_scene(recipe, Draws(6, indices, device), (96, 128), 3, bank.to(device))
+    values = [getattr(p, f.name) for p in (scene.motion, scene.skins) for f in fields(p)]
+    return [value.cpu() for value in values if isinstance(value, torch.Tensor)]
 
 
 @pytest.mark.parametrize("size", [(47, 63), (64, 96)])
@@ -35,7 +32,7 @@ def test_shapes_and_ranges(size, bank):
         assert value.shape == (2, channels, h, w)
         assert value.dtype == torch.float32
         assert value.isfinite().all()
-    for name in ("occluded", "occluded_backward"):
+    for name in ("occluded", "occluded_backward", "out_of_frame", "independent"):
         assert getattr(batch, name).shape == (2, 1, h, w)
         assert getattr(batch, name).dtype == torch.bool
     assert batch.image1.min() >= 0
@@ -48,6 +45,22 @@ def test_a_pair_is_the_same_at_any_batch_size_and_order(bank):
     for field in fields(Batch):
         whole, part = getattr(together, field.name), getattr(shuffled, field.name)
         assert torch.equal(whole[[7, 2, 4]], part), field.name
+
+
+def test_masks_tell_what_leaves_and_what_moves_by_itself(bank):
+    size = (48, 72)
+    batch = generate(MIXED, 2, range(8), size, textures=bank)
+    x = torch.arange(size[1]) + batch.flow[:, :1]
+    y = torch.arange(size[0])[:, None] + batch.flow[:, 1:]
+    gone = (x < 0) | (x > size[1] - 1) | (y < 0) | (y > size[0] - 1)
+    assert torch.equal(batch.out_of_frame, gone)
+    assert not (batch.out_of_frame & ~batch.occluded).any()
+    # In a flat scene that is everything but the background, which is what stays without objects.
+    flat = generate(QUICK, 2, range(4), size, textures=bank)
+    empty = generate(replace(QUICK, layers=1), 2, range(4), size, textures=bank)
+    apart = (flat.flow - empty.flow).norm(dim=1, keepdim=True) > 0.05
+    assert (apart <= flat.independent).all()
+    assert 0.1 < flat.independent.float().mean() < 0.9
 
 
 def test_parameters_are_bit_equal_at_any_batch_size_and_order(bank):
@@ -114,11 +127,11 @@ def test_refusals(bank):
 
 
 @cuda
-def test_parameters_are_bit_equal_on_cuda(bank):
-    for here, there in zip(
-        parameters("cpu", range(500), bank), parameters("cuda", range(500), bank), strict=True
-    ):
-        assert torch.equal(here, there)
+@pytest.mark.parametrize("name", ["training", "gentle", "space", "street"])
+def test_parameters_are_bit_equal_on_cuda(name, bank):
+    here, there = (parameters(at, range(300), bank, RECIPES[name]) for at in ("cpu", "cuda"))
+    for one, other in zip(here, there, strict=True):
+        assert torch.equal(one, other)
 
 
 @cuda
@@ -137,10 +150,10 @@ def test_pixels_and_flow_agree_on_cuda(bank):
 @cuda
 def test_generate_never_waits_for_the_device(bank):
     textures = bank.cuda()
-    indices = torch.arange(4)
-    generate(TRAINING, 1, indices, (96, 128), "cuda", textures=textures)  # tables are made once
+    for _ in range(2):  # tables are made by the first, plans of draws by the second
+        generate(MIXED, 1, range(12), (96, 128), "cuda", textures=textures)
     torch.cuda.set_sync_debug_mode("error")
     try:
-        generate(TRAINING, 1, indices + 4, (96, 128), "cuda", textures=textures)
+        generate(MIXED, 1, range(12), (96, 128), "cuda", textures=textures)
     finally:
         torch.cuda.set_sync_debug_mode("default")

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.recipe import TRAINING, Recipe
+from lcv.data.synthetic.recipe import TRAINING
+from lcv.data.synthetic.settings import SURFACES, Recipe, Space
 from lcv.data.synthetic.shapes import (
     GRID,
     KINDS,
@@ -102,6 +103,23 @@ def test_holes_and_cuts_take_away_and_never_add():
         assert not ((less > 0) & ~(plain > 0)).any()
         gone = ((plain > 0) & ~(less > 0)).flatten(1).float().mean(1)
         assert (gone > 0).float().mean() > 0.8
+
+
+def test_compound_outlines_have_parts_added_and_taken_away():
+    bare = {"cut_probability": 0.0, "hole_probability": 0.0}
+    plain = fine_depth(only("blob", **bare), side=GRID) > 0
+    parts = fine_depth(only("blob", compound_probability=1.0, **bare), side=GRID) > 0
+    added, taken = (parts & ~plain).flatten(1).any(1), (plain & ~parts).flatten(1).any(1)
+    assert added.float().mean() > 0.4
+    assert taken.float().mean() > 0.4
+    assert (parts == plain).float().mean() > 0.6
+
+
+def test_surfaces_in_space_have_no_edge():
+    recipe = only("blob", layers=6, space=Space())
+    outlines = draw_outlines(recipe, Draws(0, range(3)), torch.full((3, 5, 2), RADIUS))
+    assert (outlines[:, : SURFACES - 1] > 1e3).all()
+    assert (outlines[:, SURFACES - 1 :, 1, 0] < 0).all()
 
 
 def test_kinds_come_as_often_as_the_recipe_says():

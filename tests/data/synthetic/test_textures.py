@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 from lcv.data.formats.image import write_image
-from lcv.data.random import Draws
-from lcv.data.synthetic.motion import draw_motion
-from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.textures import (
     add_detail,
-    draw_skins,
     is_held_out,
     load_bank,
-    make_atlas,
     procedural_bank,
     soften,
 )
@@ -92,31 +85,6 @@ def test_photographs_make_a_bank():
     assert held_out.float().flatten(1).std(1).median() > 20
 
 
-def test_atlas_holds_each_layers_tile_coloured(bank):
-    draws = Draws(3, range(5))
-    motion = draw_motion(TRAINING, draws, (96, 128), 2)
-    skins = draw_skins(TRAINING, draws, motion.radius, bank)
-    atlas = make_atlas(bank, skins)
-    assert atlas.shape == (5, 3, 8 * 192, 192)
-    for n, layer, channel in ((0, 0, 0), (3, 5, 2), (4, 7, 1)):
-        source = bank[skins.tile[n, layer], skins.order[n, layer, channel]].float()
-        expected = source * skins.gain[n, layer, channel] + skins.offset[n, layer, channel]
-        found = atlas[n, channel, layer * 192 : (layer + 1) * 192]
-        assert torch.allclose(found, expected, atol=1e-3)
-    assert {tuple(sorted(order)) for order in skins.order.flatten(0, 1).tolist()} == {(0, 1, 2)}
-    assert skins.order.flatten(0, 1).unique(dim=0).shape[0] == 6
-
-
-def test_objects_lie_within_their_texture(bank):
-    for size in ((96, 128), (1000, 1200)):
-        draws = Draws(3, range(40))
-        motion = draw_motion(TRAINING, draws, size, 2)
-        sx, ox, sy, oy = draw_skins(TRAINING, draws, motion.radius, bank).place[:, 1:].unbind(-1)
-        for stretch, origin in ((sx, ox), (sy, oy)):
-            assert (origin - stretch.abs()).min() > 2
-            assert (origin + stretch.abs()).max() < 192 - 3
-
-
 def test_detail_fills_smooth_spots_and_leaves_a_third_of_the_tiles_with_grain_alone():
     flat = torch.full((48, 3, 64, 64), 128, dtype=torch.uint8)
     detailed = add_detail(flat)
@@ -127,18 +95,3 @@ def test_detail_fills_smooth_spots_and_leaves_a_third_of_the_tiles_with_grain_al
     coloured = (detailed[:, 0] != detailed[:, 1]).flatten(1).any(1).float().mean()
     assert 0.5 < coloured < 0.85
     assert not torch.equal(detailed, add_detail(flat, "held-out"))
-
-
-def test_camouflaged_objects_wear_what_the_background_wears(bank):
-    draws = Draws(3, range(64))
-    radius = draw_motion(TRAINING, draws, (96, 128), 2).radius
-    plain = draw_skins(TRAINING, draws, radius, bank)
-    hidden = draw_skins(replace(TRAINING, camouflage_probability=0.5), draws, radius, bank)
-    worn = {name: getattr(hidden, name) for name in ("order", "gain", "offset")}
-    as_behind = (hidden.tile == hidden.tile[:, :1]) & torch.stack(
-        [(value == value[:, :1]).all(-1) for value in worn.values()]
-    ).all(0)
-    own = (hidden.tile == plain.tile) & (hidden.gain == plain.gain).all(-1)
-    assert (as_behind | own).all()
-    assert 0.4 < as_behind[:, 1:].float().mean() < 0.6
-    assert torch.equal(hidden.tile[:, 0], plain.tile[:, 0])

@@ -12,7 +12,7 @@ from lcv.data.formats.flow import read_flow
 from lcv.data.formats.image import read_image
 from lcv.data.formats.mask import read_mask
 from lcv.data.sintel import sintel
-from lcv.data.synthetic.recipe import QUICK
+from lcv.data.synthetic.recipe import MIXED, QUICK
 from lcv.data.synthetic.sequence import generate_sequence
 from lcv.data.synthetic.write import write_dataset
 from lcv.errors import ArgumentError, FileError
@@ -56,6 +56,17 @@ def test_the_reader_of_sintel_reads_it(tmp_path, bank):
     assert sample.occluded.shape == SIZE
 
 
+def test_a_mixture_is_written_too(tmp_path, bank):
+    write_dataset(tmp_path, MIXED, 5, 3, SIZE, textures=bank)
+    made = generate_sequence(MIXED, 5, [2], SIZE, frames=2, textures=bank)
+    flow, _ = read_flow(tmp_path / "training" / "flow" / "scene_000002" / "frame_0001.flo")
+    assert np.array_equal(flow, made.flow[0, 0].permute(1, 2, 0).numpy())
+    about = json.loads((tmp_path / "recipe.json").read_text())
+    assert [weight for weight, _ in about["recipe"]["parts"]] == [0.35, 0.45, 0.2]
+    with pytest.raises(FileError, match="made with another recipe"):
+        write_dataset(tmp_path, QUICK, 5, 3, SIZE, textures=bank)
+
+
 def test_refusals(tmp_path, bank):
     write_dataset(tmp_path, QUICK, 5, 1, SIZE, textures=bank)
     before = (tmp_path / "recipe.json").read_bytes()
@@ -67,13 +78,15 @@ def test_refusals(tmp_path, bank):
         write_dataset(tmp_path, QUICK, 5, 0, SIZE, textures=bank)
 
 
-def test_parts_fit_together_and_scenes_of_another_kind_are_not_mixed_in(tmp_path):
-    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3)
-    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3, first=1)
+def test_parts_fit_together_and_scenes_of_another_kind_are_not_mixed_in(tmp_path, bank):
+    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3, textures=bank)
+    write_dataset(tmp_path, QUICK, 0, 1, (48, 64), frames=3, first=1, textures=bank)
     assert len(list((tmp_path / "training" / "clean").iterdir())) == 2
     for seed, frames, word in ((5, 3, "seed"), (0, 2, "frames")):
         with pytest.raises(FileError, match=f"made with another {word}; .* Choose another folder"):
-            write_dataset(tmp_path, QUICK, seed, 1, (48, 64), frames=frames, overwrite=True)
+            write_dataset(
+                tmp_path, QUICK, seed, 1, (48, 64), frames=frames, textures=bank, overwrite=True
+            )
 
 
 def test_what_cannot_be_written_to_is_said_before_anything_is_made(tmp_path):

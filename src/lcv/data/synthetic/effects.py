@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.recipe import Recipe
+from lcv.data.synthetic.settings import EFFECTS, Recipe
 from lcv.data.synthetic.shapes import as_grid
 
 BLUR_TAPS = 3
@@ -43,6 +43,12 @@ def apply_effects(
     if recipe.jpeg > 0:
         frames = compress(recipe, draws, frames)
     return [frame.clamp(0, 255) for frame in frames]
+
+
+def effects_of(recipe: Recipe) -> tuple[object, ...]:
+    """Everything that these effects take from a recipe."""
+    more = ("shutter", "sharpen_amount", "noise_sigma", "jpeg_quality")
+    return tuple(getattr(recipe, name) for name in (*EFFECTS, *more) if name != "shadow")
 
 
 def add_fog(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from lcv.data.synthetic.recipe import TRAINING, Recipe
+from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.sequence import generate
+from lcv.data.synthetic.settings import Mixture, Recipe
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 def samples(
-    recipe: Recipe = TRAINING,
+    recipe: Recipe | Mixture = TRAINING,
     seed: int = 0,
     count: int = 6,
     size: tuple[int, int] = (256, 384),

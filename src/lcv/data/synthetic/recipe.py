@@ -1,150 +1,10 @@
-"""All statistics of the procedural source in one frozen record, and the ready-made ones.
-
-Lengths are pixels of the frames made, unless a field says "share of" something. N(0, σ) is a normal
-distribution, U(a, b) a uniform one. The speed s of a scene scales everything that moves in it, so
-that scenes range from hundredths of a pixel to a third of the image.
-"""
+"""The ready recipes of the procedural source, by name; what their fields mean is in `settings.py`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
-from lcv.errors import ArgumentError
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What scenes look like and how they move; `generate` takes one."""
-
-    layers: int = 8
-    """Background and objects together, 1 to 32."""
-
-    speed_sigma: float = 0.9
-    """s = e^N(0, speed_sigma), one a scene."""
-    speed_range: tuple[float, float] = (0.02, 5.0)
-    """s is clipped to this."""
-    background_shift: float = 9.0
-    """Camera: the background moves by N(0, this)·s in x and in y."""
-    object_shift: float = 14.0
-    """Objects move by N(0, this)·s on top of their share of the camera's motion."""
-    camera_share: tuple[float, float] = (0.6, 1.4)
-    """U of this: how much of the camera's shift an object takes part in (nearer moves more)."""
-    fast_probability: float = 0.1
-    """This part of the objects moves `fast_factor` times as far."""
-    fast_factor: float = 3.0
-    """See `fast_probability`."""
-    largest_shift: float = 0.34
-    """A layer's own shift, a step, is clipped to this share of the width in x, height in y."""
-    background_turn: float = 0.03
-    """The background turns by about N(0, this) radians, times min(s, 1)."""
-    object_turn: float = 0.09
-    """The same for objects, on top."""
-    background_zoom: float = 0.03
-    """The background grows by e^N(0, this), the exponent times min(s, 1)."""
-    object_zoom: float = 0.06
-    """The same for objects, on top."""
-    background_shear: float = 0.02
-    """The background is sheared by N(0, this), times min(s, 1)."""
-    object_shear: float = 0.03
-    """The same for objects, on top."""
-    warp_probability: float = 0.35
-    """This part of the layers bends: two crossed sine shears."""
-    warp_shift: float = 5.0
-    """Amplitude N(0, this)·min(s, 1) of each shear; less where the layer is too small for it."""
-    change: float = 0.3
-    """In sequences each step's motion differs from the first by this share of its spread."""
-
-    object_size: tuple[float, float] = (0.08, 0.6)
-    """Radii as a share of the smaller side: a + (b − a)·U²; small ones are the more frequent."""
-    elongation: float = 0.5
-    """An object's radii differ by a factor e^|N(0, this)|."""
-    kinds: tuple[float, float, float, float, float] = (0.4, 0.24, 0.14, 0.12, 0.1)
-    """Weights of blobs, polygons, sticks, ribbons (open thin curves) and rings."""
-    thin: tuple[float, float] = (0.5, 5.0)
-    """Half width of sticks, ribbons and rings: a + (b − a)·U³."""
-    cut_probability: float = 0.3
-    """This part of the blobs and polygons is cut into by thresholded noise: bays, islands, holes."""
-    hole_probability: float = 0.2
-    """This part of the blobs and polygons has a round hole."""
-
-    texture_scale: tuple[float, float] = (0.6, 1.0)
-    """Texels a pixel, U of this; never more than the texture has room for."""
-    flat_probability: float = 0.12
-    """This part of the layers has its contrast reduced to 3 to 25 %."""
-    negative_probability: float = 0.1
-    """This part of the layers is a photographic negative."""
-    contrast: tuple[float, float] = (0.7, 1.2)
-    """Gain of a layer's texture about mid-grey, U of this, and a little more a channel."""
-    camouflage_probability: float = 0.0
-    """This part of the objects wears what the background wears, so that only motion gives them away."""
-    tint: float = 25.0
-    """Offset of a layer's texture, N(0, this) grey levels, half of it common to the channels."""
-
-    illumination: float = 1.0
-    """Probability that a scene gets gamma, gain, offset and a smooth shade of its own."""
-    illumination_change: float = 0.5
-    """Probability that these differ between the frames, with a colour cast."""
-    fog: float = 0.1
-    """Probability of fog: a pale veil of smooth thickness that drifts."""
-    motion_blur: float = 0.15
-    """Probability that frames are blurred along their motion."""
-    shutter: float = 0.5
-    """Longest exposure as a share of the time between frames, U(0, this)."""
-    sharpen: float = 0.0
-    """Probability that frames are sharpened, as cameras do."""
-    sharpen_amount: tuple[float, float] = (0.5, 5.0)
-    """How much of what a blur of one pixel takes away is added, U of this."""
-    noise: float = 0.8
-    """Probability of sensor noise."""
-    noise_sigma: float = 7.5
-    """Its largest deviation in grey levels, U(0, this)."""
-    jpeg: float = 0.2
-    """Probability of losses like JPEG's."""
-    jpeg_quality: tuple[float, float] = (30.0, 90.0)
-    """Quality on JPEG's scale, U of this."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.layers <= 32:
-            raise ArgumentError(f"Recipe: layers is {self.layers}, wanted 1 to 32")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            chance = field.name.endswith("probability") or field.name in _CHANCES
-            if chance and not 0 <= value <= 1:
-                raise ArgumentError(
-                    f"Recipe: {field.name} is {value}, wanted a probability from 0 to 1"
-                )
-            pair = isinstance(value, tuple) and len(value) == 2
-            if pair and not value[0] <= value[1]:
-                raise ArgumentError(
-                    f"Recipe: {field.name} is {value}, wanted (low, high) with low ≤ high"
-                )
-            if isinstance(value, float) and value < 0:
-                raise ArgumentError(f"Recipe: {field.name} is {value}, wanted 0 or more")
-        if self.speed_range[0] <= 0 or self.object_size[0] <= 0 or self.texture_scale[0] <= 0:
-            raise ArgumentError(
-                "Recipe: speed_range, object_size and texture_scale must begin above 0; found "
-                f"{self.speed_range}, {self.object_size}, {self.texture_scale}"
-            )
-        if not 0 < self.jpeg_quality[0] <= self.jpeg_quality[1] <= 100:
-            raise ArgumentError(
-                f"Recipe: jpeg_quality is {self.jpeg_quality}, wanted (low, high) from 1 to 100"
-            )
-
-    def without_effects(self) -> Recipe:
-        """The same scenes and motions with every effect switched off."""
-        return replace(
-            self,
-            illumination=0.0,
-            illumination_change=0.0,
-            fog=0.0,
-            motion_blur=0.0,
-            sharpen=0.0,
-            noise=0.0,
-            jpeg=0.0,
-        )
-
-
-_CHANCES = ("illumination", "illumination_change", "fog", "motion_blur", "sharpen", "noise", "jpeg")
+from lcv.data.synthetic.settings import Mixture, Recipe, Space
 
 TRAINING = Recipe()
 """For supervised training at about 368×496: mean |flow| about 20 px, a hundredth to hundreds."""
@@ -244,7 +104,54 @@ QUICK = Recipe(
 BENCHMARK = replace(TRAINING, fast_probability=0.15, thin=(0.5, 4.0))
 """The benchmark split's: like TRAINING with a little more of what is difficult."""
 
-RECIPES = {
+SPACE = replace(
+    FINE,
+    layers=14,
+    objects=(3, 10),
+    space=Space(),
+    relief_probability=0.75,
+    compound_probability=0.2,
+    texture_scale=(0.3, 1.4),
+    camouflage_probability=0.15,
+)
+"""Planes in space seen by a moving camera: ground, walls, cards, a few that move by themselves."""
+
+GENTLE = replace(
+    FINE,
+    layers=14,
+    objects=(3, 13),
+    gentle=(-1.4, 0.0),
+    still_probability=0.3,
+    relief_probability=0.75,
+    compound_probability=0.2,
+    camouflage_probability=0.3,
+    texture_scale=(0.3, 1.4),
+)
+"""Flat layers that turn, zoom and shear little, with relief; a drawn number of objects."""
+
+STREET = replace(
+    GENTLE,
+    layers=4,
+    objects=(1, 3),
+    speed_sigma=0.0,
+    background_shift=2.5,
+    shift_range=(8.0, 80.0),
+    level=0.15,
+    upright=True,
+    object_size=(0.12, 0.4),
+    kinds=(0.6, 0.4, 0.0, 0.0, 0.0),
+    cut_probability=0.1,
+    hole_probability=0.1,
+    camouflage_probability=0.5,
+    flat_objects=0.4,
+    shadow=0.5,
+)
+"""A street from a resting camera: few small things that go far, mostly sideways, and look alike."""
+
+MIXED = Mixture(((0.35, GENTLE), (0.45, SPACE), (0.2, STREET)))
+"""Flat, in space and streets: what weights for real pairs are trained on."""
+
+RECIPES: dict[str, Recipe | Mixture] = {
     "training": TRAINING,
     "pretraining": PRETRAINING,
     "fine": FINE,
@@ -252,5 +159,9 @@ RECIPES = {
     "moderate": MODERATE,
     "quick": QUICK,
     "benchmark": BENCHMARK,
+    "gentle": GENTLE,
+    "space": SPACE,
+    "street": STREET,
+    "mixed": MIXED,
 }
 """The ready recipes by name."""

@@ -6,25 +6,32 @@ batch.image1, batch.flow, batch.occluded
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.effects import apply_effects
-from lcv.data.synthetic.recipe import Recipe
-from lcv.data.synthetic.render import flow_to, occluded_at, render
+from lcv.data.synthetic.backend import renderer
+from lcv.data.synthetic.draws import SceneDraws, plan_of
+from lcv.data.synthetic.effects import apply_effects, effects_of
+from lcv.data.synthetic.mixing import split, together
+from lcv.data.synthetic.render import independent
 from lcv.data.synthetic.scene import draw_scene
+from lcv.data.synthetic.settings import Mixture, Recipe
 from lcv.data.synthetic.textures import procedural_bank
 from lcv.errors import ArgumentError
 
 
 @dataclass(frozen=True)
 class Batch:
-    """n pairs. image1, image2: (n, 3, h, w) float32 in 0 … 255; flow, backward: (n, 2, h, w);
-    occluded, occluded_backward: (n, 1, h, w) bool, out of frame included."""
+    """n pairs. image1, image2: (n, 3, h, w) float32 in 0 … 255; flow, backward: (n, 2, h, w).
+
+    (n, 1, h, w) bool: occluded and occluded_backward, out of frame included; out_of_frame, where
+    the flow leads out; independent, where the layer shown in image1 moves by itself.
+    """
 
     image1: Tensor
     image2: Tensor
@@ -32,38 +39,47 @@ class Batch:
     backward: Tensor
     occluded: Tensor
     occluded_backward: Tensor
+    out_of_frame: Tensor
+    independent: Tensor
 
 
 @dataclass(frozen=True)
 class SequenceBatch:
-    """n sequences of T frames. images: (n, T, 3, h, w); flow and occluded: (n, T−1, 2 or 1, h, w)
-    from frame t to t + 1; backward and occluded_backward: the same from t + 1 to t."""
+    """n sequences of T frames. images: (n, T, 3, h, w); flow and masks: (n, T−1, 2 or 1, h, w) from
+    frame t to t + 1; backward and occluded_backward: the same from t + 1 to t."""
 
     images: Tensor
     flow: Tensor
     backward: Tensor
     occluded: Tensor
     occluded_backward: Tensor
+    out_of_frame: Tensor
+    independent: Tensor
 
 
 @torch.no_grad()
 def generate(
-    recipe: Recipe,
+    recipe: Recipe | Mixture,
     seed: int,
     indices: Sequence[int] | Tensor,
     size: tuple[int, int],
     device: torch.device | str = "cpu",
     *,
     textures: Tensor | None = None,
+    backend: str = "auto",
 ) -> Batch:
     """The pairs with these indices. Everything is a function of (recipe, seed, index, size, textures).
 
     textures: a bank (k, 3, s, s) uint8 on the device (`load_bank`, `procedural_bank`); by default
     the procedural one for training.
+    backend: "auto", "torch" or "triton", which renders several times as fast on a GPU and equally
+    to rounding.
     Facts: the same pair at any batch size and order; |pixel| differences across devices below one
     grey level; never waits for the device.
     """
-    out = generate_sequence(recipe, seed, indices, size, device, frames=2, textures=textures)
+    out = generate_sequence(
+        recipe, seed, indices, size, device, frames=2, textures=textures, backend=backend
+    )
     return Batch(
         image1=out.images[:, 0],
         image2=out.images[:, 1],
@@ -71,12 +87,14 @@ def generate(
         backward=out.backward[:, 0],
         occluded=out.occluded[:, 0],
         occluded_backward=out.occluded_backward[:, 0],
+        out_of_frame=out.out_of_frame[:, 0],
+        independent=out.independent[:, 0],
     )
 
 
 @torch.no_grad()
 def generate_sequence(
-    recipe: Recipe,
+    recipe: Recipe | Mixture,
     seed: int,
     indices: Sequence[int] | Tensor,
     size: tuple[int, int],
@@ -84,6 +102,7 @@ def generate_sequence(
     *,
     frames: int,
     textures: Tensor | None = None,
+    backend: str = "auto",
 ) -> SequenceBatch:
     """Sequences of `frames` frames whose motion changes from step to step; else as `generate`.
 
@@ -91,28 +110,68 @@ def generate_sequence(
     """
     if frames < 2:
         raise ArgumentError(f"generate_sequence: frames is {frames}, wanted 2 or more")
-    draws = Draws(seed, indices, device)
-    bank = procedural_bank(device=str(draws.device)) if textures is None else textures
-    if bank.device != draws.device:
+    device = torch.empty(0, device=device).device
+    bank = procedural_bank(device=str(device)) if textures is None else textures
+    if bank.device != device:
         raise ArgumentError(
             f"generate: the texture bank is on {bank.device} and the pairs are made on "
-            f"{draws.device}; move the bank there once with .to(device)"
+            f"{device}; move the bank there once with .to(device)"
         )
+    where = torch.as_tensor(indices, dtype=torch.int64).cpu()
+    groups = split(recipe, seed, where)
+
+    def drawn(purpose: str, kind: Recipe, places: Tensor) -> Draws:
+        return SceneDraws(seed, where[places], device, plan_of(purpose, kind, frames))
+
     # Inside a training step autocast may be on; half floats cannot tell one pixel from the next.
-    with torch.autocast(draws.device.type, enabled=False):
-        scene = draw_scene(recipe, draws, size, frames, bank)
-        views = [render(scene, time) for time in range(frames)]
-        flow = [flow_to(scene, views[t], t + 1) for t in range(frames - 1)]
-        backward = [flow_to(scene, views[t + 1], t) for t in range(frames - 1)]
-        occluded = [occluded_at(scene, views[t], flow[t], t + 1) for t in range(frames - 1)]
-        hidden = [occluded_at(scene, views[t + 1], backward[t], t) for t in range(frames - 1)]
+    with torch.autocast(device.type, enabled=False):
+        scene = together(
+            [draw_scene(kind, drawn("scene", kind, at), size, frames, bank) for kind, at in groups]
+        )
+        painter = renderer(scene, backend)
+        views = [painter.render(time) for time in range(frames)]
+        steps = range(frames - 1)
+        ahead = [painter.follow(views[t], t + 1) for t in steps]
+        behind = [painter.follow(views[t + 1], t) for t in steps]
+        flow, occluded, gone = (list(parts) for parts in zip(*ahead, strict=True))
+        backward, hidden, _ = (list(parts) for parts in zip(*behind, strict=True))
+        own = [independent(scene, views[t]) for t in steps]
         # Frames are blurred along their motion since the one before; the first, to the next.
         paths = [flow[0], *(-step for step in backward)]
-        images = apply_effects(recipe, draws, [view.image for view in views], paths)
+        images = _with_effects(groups, drawn, [view.image for view in views], paths)
+    places = torch.cat([at for _, at in groups])
+    order = places.argsort().to(device, non_blocking=True)
+
+    def stacked(parts: list[Tensor]) -> Tensor:
+        whole = torch.stack(parts, 1)
+        return whole if len(groups) == 1 else whole[order]
+
     return SequenceBatch(
-        images=torch.stack(images, 1),
-        flow=torch.stack(flow, 1),
-        backward=torch.stack(backward, 1),
-        occluded=torch.stack(occluded, 1),
-        occluded_backward=torch.stack(hidden, 1),
+        images=stacked(images),
+        flow=stacked(flow),
+        backward=stacked(backward),
+        occluded=stacked(occluded),
+        occluded_backward=stacked(hidden),
+        out_of_frame=stacked(gone),
+        independent=stacked(own),
     )
+
+
+def _with_effects(
+    groups: list[tuple[Recipe, Tensor]],
+    drawn: Callable[[str, Recipe, Tensor], Draws],
+    frames: list[Tensor],
+    paths: list[Tensor],
+) -> list[Tensor]:
+    """The frames of all kinds with effects; neighbouring kinds with the same effects at once."""
+    parts, start = [], 0
+    for _, alike in itertools.groupby(groups, lambda group: effects_of(group[0])):
+        kinds, places = zip(*alike, strict=True)
+        draws = drawn("effects", kinds[0], torch.cat(places))
+        here = slice(start, start + len(draws))
+        views, ways = ([whole[here] for whole in wholes] for wholes in (frames, paths))
+        parts.append(apply_effects(kinds[0], draws, views, ways))
+        start += len(draws)
+    if len(parts) == 1:
+        return parts[0]
+    return [torch.cat(pieces) for pieces in zip(*parts, strict=True)]

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lcv.data.random import Draws, exp_exactly
-from lcv.data.synthetic.recipe import Recipe
+from lcv.data.synthetic.settings import SURFACES, Recipe
 
 BLOB, POLYGON, STICK, RIBBON, RING = range(5)
 KINDS = ("blob", "polygon", "stick", "ribbon", "ring")
@@ -31,6 +31,7 @@ GRID = 80
 TERMS = 6
 SIDES = 5
 KNOTS = 7
+PARTS = 6
 NO_EDGE = 1e4
 OUTSIDE = -4.0
 REACH = 0.97
@@ -40,6 +41,12 @@ REACH = 0.97
 def draw_kinds(recipe: Recipe, draws: Draws) -> Tensor:
     """Which of the five kinds each object is, (n, L−1) int64."""
     return draws.choice("kind", (recipe.layers - 1,), recipe.kinds)
+
+
+def draw_round(recipe: Recipe, draws: Draws) -> Tensor:
+    """Which layers are cylinders, (n, L) bool; never the background."""
+    happens = draws.happens("round", (recipe.layers,), recipe.round_probability)
+    return happens & (torch.arange(recipe.layers, device=draws.device) > 0)
 
 
 def draw_thickness(recipe: Recipe, draws: Draws) -> Tensor:
@@ -73,8 +80,9 @@ def draw_places(recipe: Recipe, draws: Draws, size: tuple[int, int]) -> tuple[Te
 
 
 def draw_outlines(recipe: Recipe, draws: Draws, radius: Tensor) -> Tensor:
-    """The grids (n, L−1, 2, g, g) of all objects; radius: (n, L−1, 2) in pixels.
+    """The grids (n, L−1, 2, g, g) of all layers but the first; radius: (n, L−1, 2) in pixels.
 
+    In space the next ones are surfaces, which have no edge.
     blob     r(θ) − ρ with six Fourier terms in r
     polygon  the intersection of five half planes
     stick    a blob or polygon squeezed by its radii
@@ -106,6 +114,8 @@ def draw_outlines(recipe: Recipe, draws: Draws, radius: Tensor) -> Tensor:
     noise = F.interpolate(knots, size=(GRID, GRID), mode="bicubic", align_corners=True)
     edge = torch.where(angular, polygon, blob)
     solid = torch.where(_cut(recipe, draws, kind), torch.minimum(edge, 0.25 * noise + 0.12), edge)
+    if recipe.compound_probability > 0:
+        solid = torch.where(_compound(recipe, draws, kind), _parts(draws, solid, u, v), solid)
     solid = torch.where(
         _holed(recipe, draws, kind), torch.minimum(solid, _hole(draws, objects, u, v)), solid
     )
@@ -119,7 +129,16 @@ def draw_outlines(recipe: Recipe, draws: Draws, radius: Tensor) -> Tensor:
     other = torch.where(band, width - s, NO_EDGE + 0.0 * s)
     # Beyond the grid its border goes on for ever; a thin stick's would be a faint veil.
     second = F.pad(torch.minimum(other, ending)[..., 1:-1, 1:-1], (1, 1, 1, 1), value=OUTSIDE)
-    return torch.stack((width + s, second), 2)
+    outlines = torch.stack((width + s, second), 2)
+    if recipe.space is not None:
+        outlines[:, : SURFACES - 1] = NO_EDGE
+    if recipe.round_probability > 0:
+        # A cylinder ends above and below; its sides are its rim.
+        round_ = draw_round(recipe, draws)[:, 1:]
+        ends = (0.85 - v.abs()) * radius[..., 1, None, None]
+        tube = torch.stack((ends, torch.full_like(ends, NO_EDGE)), 2)
+        outlines = torch.where(round_[..., None, None, None], tube, outlines)
+    return outlines
 
 
 def coverage_depth(outline: Tensor, u: Tensor, v: Tensor) -> Tensor:
@@ -141,6 +160,31 @@ def _cut(recipe: Recipe, draws: Draws, kind: Tensor) -> Tensor:
 def _holed(recipe: Recipe, draws: Draws, kind: Tensor) -> Tensor:
     holed = draws.happens("hole", tuple(kind.shape[1:]), recipe.hole_probability)
     return holed & (kind <= POLYGON)
+
+
+def _compound(recipe: Recipe, draws: Draws, kind: Tensor) -> Tensor:
+    compound = draws.happens("compound", tuple(kind.shape[1:]), recipe.compound_probability)
+    return compound & (kind <= POLYGON)
+
+
+def _parts(draws: Draws, solid: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """The solid with one to six ellipses, each added to it or taken away; (n, L−1, g, g)."""
+    shape = (solid.shape[1], PARTS, 1, 1)
+    count = draws.integers("parts", (shape[0], 1, 1), 1, PARTS + 1)
+    taken = draws.happens("part taken", shape, 0.5)
+    x, y = (draws.uniform("part place", (*shape, 2), -0.6, 0.6)).unbind(-1)
+    wide, high = draws.uniform("part size", (*shape, 2), 0.12, 0.45).unbind(-1)
+    cos, sin = draws.direction("part turn", shape).float().unbind(-1)
+    for k in range(PARTS):
+        du, dv = u - x[:, :, k], v - y[:, :, k]
+        a = (cos[:, :, k] * du + sin[:, :, k] * dv) / wide[:, :, k]
+        b = (cos[:, :, k] * dv - sin[:, :, k] * du) / high[:, :, k]
+        inside = (1 - (a * a + b * b).sqrt()) * torch.minimum(wide, high)[:, :, k]
+        changed = torch.where(
+            taken[:, :, k], torch.minimum(solid, -inside), torch.maximum(solid, inside)
+        )
+        solid = torch.where(k < count, changed, solid)
+    return solid
 
 
 def _hole(draws: Draws, objects: int, u: Tensor, v: Tensor) -> Tensor:

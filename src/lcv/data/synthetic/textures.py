@@ -1,8 +1,7 @@
-"""Texture banks, procedural or from a folder of images, and the tiles that layers take from them.
+"""Texture banks, procedural or from a folder of images.
 
-A bank is a tensor (k, 3, s, s) uint8 on the device that renders. Every layer of every scene takes
-one tile, with its channels in some order, a gain and an offset; the L tiles of a scene lie one below
-the other in an atlas (n, 3, L·s, s), so that one call samples all layers at once.
+A bank is a tensor (k, 3, s, s) uint8 on the device that renders; what layers take from it is in
+`skins.py`.
 
 Textures are softened by a Gaussian of `SOFTNESS` texels when the bank is made. Cubic sampling of
 what is left above half a cycle a texel would depend on the phase, and frame 2 would not be a moved
@@ -14,7 +13,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
@@ -23,7 +21,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.recipe import Recipe
 from lcv.errors import ArgumentError, FileError
 
 TILE = 512
@@ -162,78 +159,6 @@ def soften(images: Tensor, sigma: float = SOFTNESS) -> Tensor:
     for i, weight in enumerate(weights):
         both += weight * rows[..., i : i + w]
     return both / sum(weights) ** 2
-
-
-@dataclass(frozen=True)
-class Skins:
-    """What each layer wears: bit-equal parameters of n scenes with L layers.
-
-    tile (n, L) which texture;  order (n, L, 3) its channels;  gain, offset (n, L, 3);
-    place (n, L, 4): sx, ox, sy, oy with texel x = sx·u + ox, texel y = sy·v + oy
-    """
-
-    tile: Tensor
-    order: Tensor
-    gain: Tensor
-    offset: Tensor
-    place: Tensor
-
-
-def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Skins:
-    """Textures, colours and texture placements of all layers; radius: (n, L, 2) in pixels."""
-    layers = recipe.layers
-    count, _, size, _ = bank.shape
-    low, high = recipe.contrast
-    flat = draws.happens("flat", (layers, 1), recipe.flat_probability).float()
-    negative = draws.happens("negative", (layers, 1), recipe.negative_probability).float()
-    faint = draws.uniform("faint contrast", (layers, 1), 0.03, 0.25)
-    gain = draws.uniform("contrast", (layers, 1), low, high)
-    gain = gain + (faint - gain) * flat
-    gain = gain * (1 - (negative + negative))
-    gain = gain * draws.uniform("channel contrast", (layers, 3), 0.85, 1.15)
-    offset = draws.normal("tint", (layers, 1)) + draws.normal("channel tint", (layers, 3))
-    offset = offset * (0.5 * recipe.tint) + 128 - gain * 128
-
-    tile = draws.integers("texture", (layers,), 0, count)
-    # The six orders of three channels without a table on the device: a rotation, then a swap.
-    number = draws.integers("channel order", (layers, 1), 0, 6)
-    channel = torch.arange(3, device=number.device)
-    order = (channel * (1 + number % 2) + number // 2) % 3
-    scale = draws.uniform("texture scale", (layers, 1), *recipe.texture_scale)
-    hidden = draws.happens("camouflage", (layers, 1), recipe.camouflage_probability)
-    tile = torch.where(hidden[..., 0], tile[:, :1], tile)
-    order, gain, offset, scale = (
-        torch.where(hidden, own[:, :1], own) for own in (order, gain, offset, scale)
-    )
-    # Objects lie within their texture; the background is folded back at the texture's ends.
-    room = size / 2 - 4
-    fits = room / radius[:, 1:].amax(-1, keepdim=True)
-    scale = torch.cat((scale[:, :1], torch.minimum(scale[:, 1:], fits)), 1)
-    flip = draws.integers("texture flip", (layers, 2), 0, 2).float() * 2 - 1
-    # The background's photographs keep their upright stance; only left and right may change.
-    upright = torch.cat((flip[:, :1, :1], torch.ones_like(flip[:, :1, 1:])), -1)
-    stretch = scale * radius * torch.cat((upright, flip[:, 1:]), 1)
-    slack = (room - stretch.abs()).clamp(min=0)
-    origin = draws.uniform("texture origin", (layers, 2), -1, 1) * slack + (size - 1) / 2
-    sx, sy = stretch.unbind(-1)
-    ox, oy = origin.unbind(-1)
-    return Skins(
-        tile=tile,
-        order=order,
-        gain=gain,
-        offset=offset,
-        place=torch.stack((sx, ox, sy, oy), -1),
-    )
-
-
-def make_atlas(bank: Tensor, skins: Skins) -> Tensor:
-    """The tiles of each scene, coloured, one below the other: (n, 3, L·s, s) float32."""
-    n, layers = skins.tile.shape
-    size = bank.shape[-1]
-    tiles = bank[skins.tile[:, None], skins.order.transpose(1, 2).contiguous()]  # (n, 3, L, s, s)
-    gain = skins.gain.transpose(1, 2).contiguous()[..., None, None]
-    offset = skins.offset.transpose(1, 2).contiguous()[..., None, None]
-    return (tiles * gain).add_(offset).view(n, 3, layers * size, size)
 
 
 def _paint(draws: Draws, size: int) -> Tensor:

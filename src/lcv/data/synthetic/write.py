@@ -17,15 +17,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lcv.data.synthetic.recipe import Recipe
 from lcv.data.synthetic.sequence import generate_sequence
+from lcv.data.synthetic.settings import Mixture, Recipe
 from lcv.errors import ArgumentError, FileError
 from lcv.files import whole_file
 
 
 def write_dataset(
     folder: str | PathLike[str],
-    recipe: Recipe,
+    recipe: Recipe | Mixture,
     seed: int,
     count: int,
     size: tuple[int, int],
