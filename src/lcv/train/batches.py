@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from lcv.data.synthetic.recipe import RECIPES
-from lcv.data.synthetic.sequence import generate
+from lcv.data.synthetic.sequence import Batch, generate
 from lcv.data.synthetic.textures import load_bank, procedural_bank
 from lcv.errors import ArgumentError, FileError
-from lcv.train.config import TrainConfig
+from lcv.train.config import DataConfig, TrainConfig
 from lcv.train.distributed import Processes
 
 SUBSTITUTES = 2**40  # indices from here on stand in for excluded ones
@@ -26,12 +26,14 @@ SUBSTITUTES = 2**40  # indices from here on stand in for excluded ones
 
 @dataclass(frozen=True)
 class TrainBatch:
-    """What a step takes: (b, 3, h, w) twice, (b, 2, h, w), (b, 1, h, w) bool."""
+    """What a step takes: images (b, 3, h, w), truth (b, 2, h, w), where it is known (b, 1, h, w)
+    bool, and how much each pixel counts in the sequence loss (b, 1, h, w)."""
 
     image1: Tensor
     image2: Tensor
     flow: Tensor
     valid: Tensor
+    weight: Tensor
 
     def split(self, parts: int) -> list[TrainBatch]:
         """Equal parts along the batch."""
@@ -125,9 +127,10 @@ class Procedural:
             self.processes.device,
             textures=self.bank,
         )
-        valid = torch.ones_like(made.occluded)
         images = made.image1.to(self.dtype), made.image2.to(self.dtype)
-        return TrainBatch(*images, made.flow.to(self.dtype), valid)
+        valid = torch.ones_like(made.occluded)
+        weight = pixel_weights(made, self.config.data)
+        return TrainBatch(*images, made.flow.to(self.dtype), valid, weight.to(self.dtype))
 
     def _name(self, index: int) -> str:
         return f"procedural:{self.config.data.recipe}:{self.config.seed}:{index}"
@@ -138,6 +141,22 @@ class Procedural:
         if not name.startswith("procedural:") or not index.isdigit():
             raise ArgumentError(f"data.exclude: {name!r} is not the name of a procedural pair")
         return int(index)
+
+
+def pixel_weights(made: Batch, data: DataConfig) -> Tensor:
+    """What each pixel of procedural pairs counts, (b, 1, h, w): less, if the configuration says so,
+    where frame 1 shows something that moves by itself and frame 2 does not show it.
+
+    What only the camera moves always counts: its motion can be told from what is still seen.
+    """
+    weight = torch.ones_like(made.occluded, dtype=made.flow.dtype)
+    if data.occluded_weight != 1:
+        hidden = made.occluded & ~made.out_of_frame & made.independent
+        weight = torch.where(hidden, data.occluded_weight, weight)
+    if data.out_of_frame_weight != 1:
+        gone = made.out_of_frame & made.independent
+        weight = torch.where(gone, data.out_of_frame_weight, weight)
+    return weight
 
 
 def make_source(config: TrainConfig, processes: Processes, dtype: torch.dtype) -> Source:

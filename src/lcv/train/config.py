@@ -100,6 +100,11 @@ class DataConfig:
     """For procedural: a folder of images; its held-out part is never trained on."""
     detailed: bool = False
     """For procedural with `textures`: give the smooth parts of photographs structure and grain."""
+    occluded_weight: float = 1.0
+    """For procedural: what a pixel counts in the sequence loss that shows something moving by
+    itself and is hidden in frame 2."""
+    out_of_frame_weight: float = 1.0
+    """The same for one that is outside of frame 2."""
     root: str = "datasets"
     """For files: the folder that holds the datasets."""
     parts: tuple[PartConfig, ...] = ()
@@ -203,6 +208,12 @@ class TrainConfig:
         for name in ("steps", "batch", "accumulate", "log_every", "save_every"):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{name} is {getattr(self, name)}, wanted at least 1")
+        weighted = (self.data.occluded_weight, self.data.out_of_frame_weight) != (1, 1)
+        if weighted and (self.data.source, self.loss.name) != ("procedural", "sequence"):
+            raise ArgumentError(
+                f"data.occluded_weight and data.out_of_frame_weight are for procedural pairs and the "
+                f"sequence loss; data.source is {self.data.source} and loss.name {self.loss.name}"
+            )
         if not all(0 < share <= 1 for share in self.loss.patch):
             raise ArgumentError(
                 f"loss.patch is {self.loss.patch}, wanted shares above 0, up to 1, of the crop"

@@ -43,9 +43,8 @@ def loss_of(
     if config.name == "multiscale":
         extra = output.extra or {}
         return multiscale_loss(output.flows, batch.flow, batch.valid, reduce_count=mean, **extra)
-    return sequence_loss(
-        output.flows, batch.flow, batch.valid, gamma=config.gamma, max_flow=config.max_flow
-    )
+    options = {"gamma": config.gamma, "max_flow": config.max_flow}
+    return sequence_loss(output.flows, batch.flow, batch.valid, weight=batch.weight, **options)
 
 
 class Step:
