@@ -167,6 +167,9 @@ class TrainConfig:
     """Pairs a step, over all processes and accumulated parts."""
     accumulate: int = 1
     """Parts into which a process takes its share of a batch, to save memory."""
+    ema: float = 0.0
+    """Decay of a moving average of the weights, 0.999 say; it is validated and written as the run's
+    result, with the weights of the last step beside it. 0: none."""
     precision: str = "bf16"
     """bf16: autocast, with W, volume and loss in float32; float32; float64."""
     graph: bool = False
@@ -208,6 +211,8 @@ class TrainConfig:
         for name in ("steps", "batch", "accumulate", "log_every", "save_every"):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{name} is {getattr(self, name)}, wanted at least 1")
+        if not 0 <= self.ema < 1:
+            raise ArgumentError(f"ema is {self.ema}, wanted 0 (none) or a decay below 1")
         weighted = (self.data.occluded_weight, self.data.out_of_frame_weight) != (1, 1)
         if weighted and (self.data.source, self.loss.name) != ("procedural", "sequence"):
             raise ArgumentError(

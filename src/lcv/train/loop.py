@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def run(
     listeners: tuple[Listener, ...] = (),
     until: int | None = None,
 ) -> nn.Module:
-    """Train as configured; returns the model.
+    """Train as configured; returns the model, with averaged weights if `ema` is on.
 
     resume: None (the folder must be new), "auto" (go on from the folder's newest checkpoint, or
             begin) or a checkpoint's path; what may change by then is said in `lcv.train.resume`
@@ -97,6 +97,8 @@ class Run:
         if processes.is_first and self.start is None:
             self.start = start_of(config, notes)
         self.step = Step(self.model, self.optimisers, config, processes)
+        if found is not None and self.step.average is not None:
+            self.step.average.model.load_state_dict(found.get("average", found["model"]))
         if processes.is_first:
             self.folder.prepare(config.as_dict())
             path = self.folder.run / "log.jsonl"
@@ -107,6 +109,11 @@ class Run:
             self.notes = [*found.get("notes", []), *self.notes]
         self._since, self._began = self.position.step, time.perf_counter()
         processes.wait()
+
+    @property
+    def result(self) -> nn.Module:
+        """The network to validate and to keep: the average of the weights, if there is one."""
+        return self.model if self.step.average is None else self.step.average.model
 
     def _checkpoint_to_resume(self, resume: str | None) -> tuple[dict[str, Any] | None, list[str]]:
         """Its content, and what there is to note of settings that differ from its own."""
@@ -142,7 +149,7 @@ class Run:
                 self.take(self._next(batches))
                 self.attend(last)
             self.finish()
-        return self.model
+        return self.result
 
     def begin(self) -> None:
         """The clock by which speed is shown starts."""
@@ -212,7 +219,7 @@ class Run:
         if not self.config.validation:
             return
         show = self._show if self.processes.is_first and self.log.viewers else None
-        results = self.validation(self.model, show)
+        results = self.validation(self.result, show)
         if self.processes.is_first:
             self.log.write("validation", self.position.step, **results)
         score = results.get(self.config.best)
@@ -237,11 +244,13 @@ class Run:
         self.folder.save(self._content(), *names)
 
     def _content(self) -> dict[str, Any]:
+        average = self.step.average
         return {
             "format": "lcv training 1",
             "step": self.position.step,
             "best": self.position.best,
             "model": self.model.state_dict(),
+            **({} if average is None else {"average": average.model.state_dict()}),
             "optimisers": self.optimisers.state(),
             "config": self.config.as_dict(),
             "start": None if self.start is None else asdict(self.start),
@@ -289,7 +298,10 @@ class Run:
     def _write_weights(self) -> None:
         scores = last_scores(read_log(self.log.path) if self.log.path.exists() else [], self.config)
         card = card_of(self.config, self.start, scores, self.notes)
-        save_weights(self.model, self.folder.run / "weights.safetensors", card, overwrite=True)
+        save_weights(self.result, self.folder.run / "weights.safetensors", card, overwrite=True)
+        if self.step.average is not None:
+            raw = replace(card, scores={}, notes=[*card.notes, "of the last step, not averaged"])
+            save_weights(self.model, self.folder.run / "last-step.safetensors", raw, overwrite=True)
 
 
 def make_model(config: TrainConfig) -> tuple[nn.Module, list[str]]:

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from lcv.losses.multiscale import multiscale_loss
 from lcv.losses.sequence import sequence_loss
 from lcv.models.types import FlowOutput
+from lcv.train.average import Average
 from lcv.train.batches import TrainBatch
 from lcv.train.compiled import Compiled
 from lcv.train.config import LossConfig, TrainConfig
@@ -57,6 +58,8 @@ class Step:
         self.model = model
         self.wrapped: nn.Module = model
         self.compiled = Compiled(model) if config.compile else None
+        # After compiling, which may choose another layout: the average has the layout of the weights.
+        self.average = Average(model, config.ema) if config.ema else None
         if processes.world > 1:
             self.wrapped = replicated(model)
         device = processes.device
@@ -73,6 +76,8 @@ class Step:
     def __call__(self, batch: TrainBatch, number: int) -> None:
         """Take one step with this process's share of the batch."""
         self.optimisers.set_rates(number)
+        if self.average is not None:
+            self.average.set_share(number)
         self.number.fill_(number)
         if not self.config.graph:
             self._step(batch)
@@ -102,6 +107,8 @@ class Step:
         self.failed_at.copy_(torch.minimum(self.failed_at, failed_now))
         skip = (self.failed_at < NEVER).float()
         self.optimisers.update(skip)
+        if self.average is not None:
+            self.average.update(skip)
         counted = torch.stack([loss, epe, torch.ones_like(loss), batch.valid.any().double()])
         self.totals += torch.where(skip > 0, torch.zeros_like(counted), counted)
 

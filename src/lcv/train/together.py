@@ -140,7 +140,7 @@ class _Group:
                 since, began = step, time.perf_counter()
         self._meet()
         self._each(lambda run: run.finish())
-        done = {i: Ended(run.model, run.position.step) for i, run in self.runs.items()}
+        done = {i: Ended(run.result, run.position.step) for i, run in self.runs.items()}
         self.ended |= done
         return [self.ended[i] for i in range(len(self.configs))]
 
