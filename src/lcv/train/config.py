@@ -12,7 +12,7 @@ from typing import Any
 from lcv.errors import ArgumentError
 
 OPTIMISERS = ("adamw", "sgd")
-SCHEDULES = ("one_cycle", "constant", "steps")
+SCHEDULES = ("one_cycle", "linear", "constant", "steps")
 PRECISIONS = ("bf16", "float32", "float64")
 LOSSES = ("sequence", "multiscale", "unsupervised")
 STAGES = ("photometric", "census", "distillation")
@@ -42,10 +42,13 @@ class OptimConfig:
     """adamw, or sgd, plain and without momentum."""
     lr: float = 4e-4
     """The peak of the schedule."""
+    lr_end: float = 0.0
+    """Where the schedule `linear` ends: the rate at which the next stage begins."""
     schedule: str = "one_cycle"
-    """one_cycle: linear up over `warmup`, linear down to nearly 0; constant; steps."""
+    """one_cycle: linear up over `warmup`, linear down to nearly 0; linear: from lr to lr_end, after
+    a rise over `warmup`; constant; steps."""
     warmup: float = 0.05
-    """Share of the steps over which one_cycle rises from lr/25."""
+    """Share of the steps over which one_cycle and linear rise from a 25th."""
     tail: int = 0
     """Steps by which one_cycle is longer than the run, which so ends before it: RAFT's 100."""
     drops: tuple[int, ...] = ()
@@ -163,6 +166,10 @@ class TrainConfig:
     loss: LossConfig = field(default_factory=LossConfig)
     steps: int = 10_000
     """Optimiser steps in all."""
+    stage: str = ""
+    """Its name in a run of several stages."""
+    first_step: int = 0
+    """Begin after so many steps, which somebody else has taken: `model.weights` are from there."""
     batch: int = 8
     """Pairs a step, over all processes and accumulated parts."""
     accumulate: int = 1
@@ -180,6 +187,8 @@ class TrainConfig:
     """Of weights and data. Every draw is a function of (seed, index, name)."""
     folder: str = "runs/run"
     """Checkpoints, log and configuration go here."""
+    half: bool = False
+    """Write the result in half precision."""
     log_every: int = 50
     """Steps between two lines of the log; the host waits for the device only then."""
     save_every: int = 500
@@ -211,6 +220,10 @@ class TrainConfig:
         for name in ("steps", "batch", "accumulate", "log_every", "save_every"):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{name} is {getattr(self, name)}, wanted at least 1")
+        if not 0 <= self.first_step <= self.steps:
+            raise ArgumentError(
+                f"first_step is {self.first_step}, wanted from 0 to the {self.steps} steps there are"
+            )
         if not 0 <= self.ema < 1:
             raise ArgumentError(f"ema is {self.ema}, wanted 0 (none) or a decay below 1")
         weighted = (self.data.occluded_weight, self.data.out_of_frame_weight) != (1, 1)

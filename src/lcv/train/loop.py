@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -42,20 +43,23 @@ def run(
     device: str | None = None,
     listeners: tuple[Listener, ...] = (),
     until: int | None = None,
+    minutes: float | None = None,
 ) -> nn.Module:
     """Train as configured; returns the model, with averaged weights if `ema` is on.
 
     resume: None (the folder must be new), "auto" (go on from the folder's newest checkpoint, or
             begin) or a checkpoint's path; what may change by then is said in `lcv.train.resume`
     until:  leave, with a checkpoint, after this step though more are configured
+    minutes: leave likewise when so many have passed since the call
     """
+    deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
     processes = join(device)
     training: Run | None = None
     try:
         check_device(config, processes.device)
         with writer(config.folder, processes):
             training = Run(config, processes, resume, listeners)
-            return training.go(until)
+            return training.go(until, deadline)
     finally:
         if training is not None:
             training.step.let_go()
@@ -89,8 +93,15 @@ class Run:
         self.model.to(device=processes.device, dtype=dtype).train()
         if config.model.freeze_batch_norm:
             freeze_batch_norm(self.model)
-        self.optimisers = Optimisers(self.model, config.optim, config.steps, config.graph)
-        self.position = Position()
+        self.optimisers = Optimisers(
+            self.model, config.optim, config.steps, config.graph, config.first_step
+        )
+        self.position = Position(config.first_step)
+        if config.first_step:
+            notes.append(
+                f"begins after step {config.first_step}, which was taken elsewhere; the moments of the "
+                f"optimiser{' and the average' * bool(config.ema)} begin anew"
+            )
         self.start: Card | None = None
         if found is not None:
             self._restore(found)
@@ -140,12 +151,16 @@ class Run:
         if content.get("start") is not None:
             self.start = Card(**content["start"])
 
-    def go(self, until: int | None = None) -> nn.Module:
+    def go(self, until: int | None = None, deadline: float = math.inf) -> nn.Module:
         last = min(until or self.config.steps, self.config.steps)
         with interrupts() as interrupted:
+
+            def told_to_stop() -> bool:
+                return self.processes.any(bool(interrupted) or time.monotonic() > deadline)
+
             batches = self.source.batches(self.position.step)
             self.begin()
-            while self.position.step < last and not self.processes.any(bool(interrupted)):
+            while self.position.step < last and not told_to_stop():
                 self.take(self._next(batches))
                 self.attend(last)
             self.finish()
@@ -180,15 +195,19 @@ class Run:
         self._began += time.perf_counter() - steps_end  # the speed shown is that of steps
 
     def finish(self) -> None:
-        """After the last step, or when interrupted: save, and after all steps write the weights."""
+        """After the last step, or when told to stop: save, and write the weights.
+
+        Those of a run that is not done go into stopped.safetensors, in half precision, for whoever
+        goes on without the checkpoint (`first_step`); the card tells the step.
+        """
         self._check_finite()
         every = self.config.validate_every
         done = self.position.step == self.config.steps
         if done and every and self.config.steps % every:
             self._validate()
         self.save()
-        if done and self.processes.is_first:
-            self._write_weights()
+        if self.processes.is_first:
+            self._write_weights(done)
         # Leave together: a group is torn down in good order while all of its processes live.
         self.processes.wait()
 
@@ -209,7 +228,9 @@ class Run:
         seconds = time.perf_counter() - self._began
         done = self.position.step
         values["pairs_per_second"] = (done - self._since) * self.config.batch / seconds
-        values["lr"] = rate_at(self.config.optim, done - 1, self.config.steps)
+        values["lr"] = rate_at(
+            self.config.optim, done - 1, self.config.steps, self.config.first_step
+        )
         if self.processes.device.type == "cuda":
             values["memory_gib"] = torch.cuda.max_memory_allocated() / 2**30
         values |= w_summary(self.model)
@@ -295,13 +316,19 @@ class Run:
         self.optimisers.zero_grad()
         return self.processes.gather(guilty)
 
-    def _write_weights(self) -> None:
+    def _write_weights(self, done: bool) -> None:
         scores = last_scores(read_log(self.log.path) if self.log.path.exists() else [], self.config)
-        card = card_of(self.config, self.start, scores, self.notes)
-        save_weights(self.result, self.folder.run / "weights.safetensors", card, overwrite=True)
-        if self.step.average is not None:
+        card = card_of(self.config, self.start, self.position.step, scores, self.notes)
+        files = {"weights" if done else "stopped": (self.result, card)}
+        if done and self.step.average is not None:
             raw = replace(card, scores={}, notes=[*card.notes, "of the last step, not averaged"])
-            save_weights(self.model, self.folder.run / "last-step.safetensors", raw, overwrite=True)
+            files["last-step"] = self.model, raw
+        for name, (model, said) in files.items():
+            path = self.folder.run / f"{name}.safetensors"
+            save_weights(model, path, said, half=self.config.half or not done, overwrite=True)
+        if done:
+            for leftover in self.folder.run.glob("stopped.*"):
+                leftover.unlink()
 
 
 def make_model(config: TrainConfig) -> tuple[nn.Module, list[str]]:

@@ -21,6 +21,7 @@ GROUPS = ("model", "data", "optim", "loss")
 FREE = frozenset(
     [
         "folder",
+        "half",
         "accumulate",
         "graph",
         "compile",

@@ -77,7 +77,7 @@ class Step:
         """Take one step with this process's share of the batch."""
         self.optimisers.set_rates(number)
         if self.average is not None:
-            self.average.set_share(number)
+            self.average.set_share(number - self.config.first_step)
         self.number.fill_(number)
         if not self.config.graph:
             self._step(batch)
