@@ -75,7 +75,7 @@ def test_the_card_tells_source_licence_commit_scores_and_recipe(tiny, begun):
 
 def test_the_card_tells_the_whole_history_and_how_far_it_came(tiny, tmp_path):
     optim = OptimConfig(lr=4e-4, lr_end=1e-4, schedule="linear")
-    config = tiny(optim=optim, stage="B", ema=0.9, folder=str(tmp_path / "here"))
+    config = tiny(optim=optim, name="B", ema=0.9, folder=str(tmp_path / "here"))
     run(config, device="cpu", until=4)
     stopped = tmp_path / "here" / "stopped.safetensors"
     said = json.loads(stopped.with_suffix(".json").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ one is saved beside the checkpoints.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lcv.errors import ArgumentError
@@ -42,13 +42,13 @@ class OptimConfig:
     """adamw, or sgd, plain and without momentum."""
     lr: float = 4e-4
     """The peak of the schedule."""
-    lr_end: float = 0.0
-    """Where the schedule `linear` ends: the rate at which the next stage begins."""
     schedule: str = "one_cycle"
     """one_cycle: linear up over `warmup`, linear down to nearly 0; linear: from lr to lr_end, after
     a rise over `warmup`; constant; steps."""
     warmup: float = 0.05
     """Share of the steps over which one_cycle and linear rise from a 25th."""
+    lr_end: float = 0.0
+    """Where the schedule `linear` ends: the rate at which the next stage begins."""
     tail: int = 0
     """Steps by which one_cycle is longer than the run, which so ends before it: RAFT's 100."""
     drops: tuple[int, ...] = ()
@@ -166,8 +166,8 @@ class TrainConfig:
     loss: LossConfig = field(default_factory=LossConfig)
     steps: int = 10_000
     """Optimiser steps in all."""
-    stage: str = ""
-    """Its name in a run of several stages."""
+    name: str = ""
+    """What it is called among the stages of a run."""
     first_step: int = 0
     """Begin after so many steps, which somebody else has taken: `model.weights` are from there."""
     batch: int = 8
@@ -239,3 +239,18 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+Stages = dict[str, TrainConfig]
+"""A run of several stages, in order, by name; a run of one has the name ""."""
+
+
+def one_decay(stages: Stages, lr: float) -> Stages:
+    """The stages with rates that fall on one line, from `lr` at the first step to 0 after the last."""
+    total, done, decaying = sum(config.steps for config in stages.values()), 0, {}
+    for name, config in stages.items():
+        begin, end = (lr * (1 - step / total) for step in (done, done + config.steps))
+        optim = replace(config.optim, schedule="linear", lr=begin, lr_end=end)
+        decaying[name] = replace(config, optim=optim)
+        done += config.steps
+    return decaying

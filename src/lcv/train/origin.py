@@ -53,7 +53,7 @@ def card_of(
         scores=scores,
         notes=[*before.notes, *notes],
         source=before.source,
-        progress={"stage": config.stage, "step": step, "steps": config.steps},
+        progress={"stage": config.name, "step": step, "steps": config.steps},
     )
 
 

@@ -79,7 +79,17 @@ def run_together(
 def _check_alike(configs: Sequence[TrainConfig]) -> None:
     if not configs:
         raise ArgumentError("run_together: there is no run, wanted at least one")
-    for name in ("data", "seed", "batch", "accumulate", "precision", "steps", "validation"):
+    alike = (
+        "data",
+        "seed",
+        "batch",
+        "accumulate",
+        "precision",
+        "steps",
+        "first_step",
+        "validation",
+    )
+    for name in alike:
         values = [getattr(config, name) for config in configs]
         other = next((value for value in values if value != values[0]), None)
         if other is not None:
