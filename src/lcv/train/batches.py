@@ -83,15 +83,7 @@ class Procedural:
             )
         self.config, self.processes, self.dtype = config, processes, dtype
         self.recipe = RECIPES[data.recipe]
-        device = processes.device
-        if data.textures is None:
-            self.bank = procedural_bank(device=str(torch.empty(0, device=device).device))
-        else:
-            try:
-                self.bank = load_bank(data.textures, detailed=data.detailed, device=device)
-            except FileError as error:
-                why = str(error).removeprefix(f"{Path(data.textures)}: ")
-                raise FileError(f"data.textures is {data.textures!r}: {why}") from None
+        self.bank = texture_bank(data, "train", processes.device)
         self.excluded = {self._index_of(name) for name in data.exclude}
 
     def batches(self, first_step: int) -> Iterator[TrainBatch]:
@@ -141,6 +133,17 @@ class Procedural:
         if not name.startswith("procedural:") or not index.isdigit():
             raise ArgumentError(f"data.exclude: {name!r} is not the name of a procedural pair")
         return int(index)
+
+
+def texture_bank(data: DataConfig, part: str, device: torch.device) -> Tensor:
+    """The textures that scenes are painted with; part: train or held-out."""
+    if data.textures is None:
+        return procedural_bank(part, device=str(torch.empty(0, device=device).device))
+    try:
+        return load_bank(data.textures, part, detailed=data.detailed, device=device)
+    except FileError as error:
+        why = str(error).removeprefix(f"{Path(data.textures)}: ")
+        raise FileError(f"data.textures is {data.textures!r}: {why}") from None
 
 
 def pixel_weights(made: Batch, data: DataConfig) -> Tensor:

@@ -200,8 +200,9 @@ class TrainConfig:
     validate_iters: int | None = None
     """Iterations of a recurrent network at validation; if None, as many as it takes by itself."""
     validation: dict[str, str | SplitConfig] = field(default_factory=dict)
-    """Datasets by a name for the log: the word procedural (held-out scenes and textures); a folder,
-    all of whose pairs with truth count; or a split: dataset, root, options."""
+    """Datasets by a name for the log: the word procedural (held-out scenes and textures) or
+    development (sets of one kind of scene each); a folder, all of whose pairs with truth count; or
+    a split: dataset, root, options."""
     goal: float | None = None
     """Share of the error of zero flow that the run wants to get below; a line in its curve."""
     best: str = "procedural/epe"

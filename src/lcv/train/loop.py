@@ -243,6 +243,9 @@ class Run:
         results = self.validation(self.result, show)
         if self.processes.is_first:
             self.log.write("validation", self.position.step, **results)
+            if self.validation.per_pair is not None:
+                path = self.folder.run / "development.json"
+                self.validation.per_pair.write(path, self.position.step)
         score = results.get(self.config.best)
         if score is not None and (self.position.best is None or score < self.position.best):
             self.position.best = score
