@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
-
-try:
-    import lcv.data.synthetic.development  # noqa: F401
-except ModuleNotFoundError:  # until the source has them
-    stub = ModuleType("lcv.data.synthetic.development")
-    stub.DEVELOPMENT, stub.development_batch = {}, None
-    sys.modules[stub.__name__] = stub
 
 from lcv.models.types import FlowOutput
 from lcv.train import run
@@ -24,28 +15,6 @@ from lcv.train.checkpoint import read
 from lcv.train.development import AT_ONCE, PAIRS, Development, motion_boundaries, regions
 from lcv.train.distributed import Processes
 from lcv.train.log import read_log
-
-SETS = ("still", "split")
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """Two sets of frames of 64 × 96, painted with their index; what was asked for, in order."""
-    asked = []
-
-    def batch(name, indices, size, device, textures):
-        asked.append((name, *indices))
-        flow = torch.zeros(len(indices), 2, 64, 96)
-        if name == "split":  # the right half moves, its outermost 4 columns out of the frame
-            flow[..., 48:] = torch.tensor([3.0, 4.0]).view(2, 1, 1)
-        gone = torch.zeros(len(indices), 1, 64, 96, dtype=torch.bool)
-        gone[..., 92:] = name == "split"
-        image = torch.tensor(list(indices)).float().view(-1, 1, 1, 1).expand(-1, 3, 64, 96)
-        return SimpleNamespace(image1=image, image2=image, flow=flow, out_of_frame=gone)
-
-    monkeypatch.setattr("lcv.train.development.DEVELOPMENT", dict.fromkeys(SETS))
-    monkeypatch.setattr("lcv.train.development.development_batch", batch)
-    return asked
 
 
 class Wrong(nn.Module):
@@ -79,14 +48,14 @@ def test_regions_are_apart():
     assert row == [2] * 3 + [0] * 7 + [1] * 50
 
 
-def test_every_set_and_region_is_told_and_pairs_are_made_once(tiny, small):
+def test_every_set_and_region_is_told_and_pairs_are_made_once(tiny, development_sets):
     development = Development(tiny(), Processes(0, 1, torch.device("cpu")), None)
     first = development(Wrong(), {})
-    made = list(small)
+    made = list(development_sets)
     again = development(Wrong(), {})
-    assert small == made  # kept
+    assert development_sets == made  # kept
     assert torch.equal(first.errors, again.errors)
-    assert len(made) == len(SETS) * PAIRS // AT_ONCE
+    assert len(made) == 2 * PAIRS // AT_ONCE
     numbers = first.numbers()
     mean = sum(range(PAIRS)) / PAIRS
     assert numbers["still/epe"] == numbers["still/interior"] == pytest.approx(mean)
@@ -105,7 +74,7 @@ class Added(Processes):
         return value.clone()
 
 
-def test_shares_make_up_the_whole(tiny, small):
+def test_shares_make_up_the_whole(tiny, development_sets):
     cpu = torch.device("cpu")
     whole = Development(tiny(), Processes(0, 1, cpu), None)(Wrong(), {})
     parts = [Development(tiny(), Added(rank, 3, cpu), None)(Wrong(), {}) for rank in range(3)]
@@ -114,7 +83,7 @@ def test_shares_make_up_the_whole(tiny, small):
 
 
 def test_a_run_is_judged_by_them_and_leaves_the_error_of_each_pair(
-    tiny, small, tmp_path, monkeypatch
+    tiny, development_sets, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("lcv.train.development.PAIRS", 3)
     config = tiny(
