@@ -9,9 +9,17 @@ from pathlib import Path
 import pytest
 import torch
 
+import lcv
 from lcv.errors import ArgumentError, FileError
 from lcv.models.cards import Card, save_weights
-from lcv.train import LossConfig, ModelConfig, one_decay, run_stages, run_stages_together
+from lcv.train import (
+    LossConfig,
+    ModelConfig,
+    one_decay,
+    run,
+    run_stages,
+    run_stages_together,
+)
 from lcv.train.checkpoint import read
 from lcv.train.log import read_log
 from lcv.train.optim import rate_at
@@ -67,8 +75,6 @@ def test_the_rates_of_all_stages_lie_on_one_line(tiny):
 def test_a_stage_that_was_stopped_goes_on_elsewhere(stages, tmp_path):
     here = stages(folder=str(tmp_path / "here"))
     begun = replace(here["A"], name="A", folder=str(tmp_path / "here" / "A"))
-    from lcv.train import run
-
     run(begun, device="cpu", until=2)
     stopped = str(tmp_path / "here" / "A" / "stopped.safetensors")
     there = stages(folder=str(tmp_path / "there"))
@@ -110,8 +116,6 @@ def test_what_cannot_be_planned_is_said(stages, tmp_path):
         plan(made, only="B")
     with pytest.raises(ArgumentError, match="which is of one stage"):
         next(stages_left(made, resume="last.pt"))
-    import lcv
-
     unknown, done = tmp_path / "unknown.safetensors", tmp_path / "done.safetensors"
     save_weights(lcv.build("raft-small"), unknown)
     with pytest.raises(ArgumentError, match=r"unknown.safetensors: its card does not tell how far"):
@@ -122,5 +126,6 @@ def test_what_cannot_be_planned_is_said(stages, tmp_path):
     with pytest.raises(ArgumentError, match="its run is done, so that no stage is left"):
         plan(made, start=str(done))
     (tmp_path / "run" / "B" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "run" / "B" / "checkpoints" / "last.pt").touch()
     with pytest.raises(ArgumentError, match="B: holds a run already; resume it"):
         next(stages_left(made))

@@ -47,9 +47,8 @@ def run(arguments: list[str]) -> int:
             f"{', '.join(recipe_names())}, or a file"
         )
     recipe = load_stages(arguments[0])
-    first = next(iter(recipe.values()))
     if "-h" in arguments or "--help" in arguments:
-        make_parser(first).print_help()
+        make_parser(next(iter(recipe.values()))).print_help()
         return 0
     words = [word for word in arguments if word != PRINT]
     stages: Stages = {}
@@ -60,9 +59,10 @@ def run(arguments: list[str]) -> int:
         said = {name: config.as_dict() for name, config in stages.items()}
         print(json.dumps({"stages": said} if len(said) > 1 else said[name], indent=2))
         return 0
+    first = next(iter(stages.values()))
     if chosen["start"] is None:
-        check_start(stages[next(iter(stages))])
-    missing = warm_start_of(arguments[0]) if stages[name].model.weights is None else None
+        check_start(first)
+    missing = warm_start_of(arguments[0]) if first.model.weights is None else None
     if missing is not None and _is_first():
         print(f"note: --model.weights is not given: {missing}", file=sys.stderr)
 

@@ -47,9 +47,9 @@ def run(
 ) -> nn.Module:
     """Train as configured; returns the model, with averaged weights if `ema` is on.
 
-    resume: None (the folder must be new), "auto" (go on from the folder's newest checkpoint, or
-            begin) or a checkpoint's path; what may change by then is said in `lcv.train.resume`
-    until:  leave, with a checkpoint, after this step though more are configured
+    resume:  None (the folder must be new), "auto" (go on from the folder's newest checkpoint, or
+             begin) or a checkpoint's path; what may change by then is said in `lcv.train.resume`
+    until:   leave, with a checkpoint, after this step though more are configured
     minutes: leave likewise when so many have passed since the call
     """
     deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes

@@ -59,25 +59,20 @@ def card_of(
 
 def recipe_words(config: TrainConfig, step: int) -> str:
     """`1000 steps of 2 pairs at 96×128, 4 iterations, …`; step: how far it came"""
-    height, width = config.data.size
-    loss, optim, data = config.loss.name, config.optim, config.data
+    loss, optim, (height, width) = config.loss.name, config.optim, config.data.size
     first, steps = config.first_step, _count(config.steps, "step")
     if first or step < config.steps:
         steps = f"steps {first + 1} to {step} of {config.steps}"
-    elsewhere = first and "fresh moments of the optimiser"
-    weights = (data.occluded_weight, data.out_of_frame_weight)
-    counted = weights != (1, 1) and "hidden pixels count {:g} and departed ones {:g}".format(
-        *weights
-    )
+    unseen = config.data.occluded_weight, config.data.out_of_frame_weight
     rates = (
-        f"to {optim.lr:g}" if optim.schedule != "linear" else f"{optim.lr:g} to {optim.lr_end:g}"
+        f"{optim.lr:g} to {optim.lr_end:g}" if optim.schedule == "linear" else f"to {optim.lr:g}"
     )
     words = [
         f"{steps} of {_count(config.batch, 'pair')} at {height}×{width}",
-        elsewhere,
+        first and "fresh moments of the optimiser",
         config.loss.iters is not None and _count(config.loss.iters, "iteration"),
         f"{loss} loss" + (f" ({config.loss.stage})" if loss == "unsupervised" else ""),
-        counted,
+        unseen != (1, 1) and f"hidden pixels count {unseen[0]:g}, departed ones {unseen[1]:g}",
         f"{optim.optimiser}, {optim.schedule} {rates}",
         config.ema and f"weights averaged ({config.ema:g})",
         config.precision,

@@ -21,6 +21,7 @@ GROUPS = ("model", "data", "optim", "loss")
 FREE = frozenset(
     [
         "folder",
+        "name",
         "half",
         "accumulate",
         "graph",

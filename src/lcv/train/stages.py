@@ -19,6 +19,7 @@ from torch import nn
 from lcv.errors import ArgumentError, FileError
 from lcv.models.build import find
 from lcv.models.cards import card_from
+from lcv.train.checkpoint import Folder
 from lcv.train.config import Stages, TrainConfig
 from lcv.train.log import Listener
 from lcv.train.loop import run
@@ -84,7 +85,7 @@ def stages_left(
     if resume not in (None, "auto") and len(configs) > 1:
         raise ArgumentError(f"resume is {resume!r}, which is of one stage; say which one (--stage)")
     for config in configs:
-        if resume is None and (Path(config.folder) / "checkpoints").exists():
+        if resume is None and Folder(config.folder).path("last").exists():
             raise ArgumentError(
                 f"{config.folder}: holds a run already; resume it (--resume auto) or choose another "
                 f"--folder"
@@ -134,16 +135,16 @@ def is_done(config: TrainConfig) -> bool:
 def _where(start: str, stages: Stages, only: str | None) -> tuple[str, int]:
     """The stage that weights are for, and the steps of it that they have had."""
     said = card_from(find(start), []).progress or {}
-    names = list(stages)
-    if said.get("stage") not in names:
+    names, step = list(stages), said.get("step")
+    if said.get("stage") not in names or not isinstance(step, int):
         if only is not None:
             return only, 0
         raise ArgumentError(
             f"{start}: its card does not tell how far it was in this recipe; to begin with it, say "
             f"--model.weights FILE, or --start FILE and --stage STAGE"
         )
-    name, step = said["stage"], said["step"]
-    if step >= said["steps"]:
+    name = said["stage"]
+    if step >= said.get("steps", stages[name].steps):
         if name == names[-1]:
             raise ArgumentError(f"{start}: its run is done, so that no stage is left")
         name, step = names[names.index(name) + 1], 0
