@@ -79,6 +79,8 @@ def test_a_stage_that_was_stopped_goes_on_elsewhere(stages, tmp_path):
     stopped = str(tmp_path / "here" / "A" / "stopped.safetensors")
     there = stages(folder=str(tmp_path / "there"))
     assert [(c.name, c.first_step) for c in plan(there, stopped)] == [("A", 2), ("B", 0)]
+    with pytest.raises(ArgumentError, match=r"stopped.safetensors: lies in the folder of stage A"):
+        plan(here, stopped)
     run_stages(there, start=stopped, device="cpu")
     log = read_log(tmp_path / "there" / "A" / "log.jsonl")
     assert [e["step"] for e in log if e["kind"] == "train"] == [3]

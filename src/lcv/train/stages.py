@@ -116,6 +116,11 @@ def plan(stages: Stages, start: str | None = None, only: str | None = None) -> l
         configs[name], before = config, config.folder
     first, step = (only or next(iter(stages)), 0) if start is None else _where(start, stages, only)
     if start is not None:
+        if Path(start).resolve().parent == Path(configs[first].folder).resolve():
+            raise ArgumentError(
+                f"{start}: lies in the folder of stage {first or 'this run'}, where it would be "
+                f"overwritten; go on with --resume auto, or put it elsewhere"
+            )
         configs[first] = replace(_from(configs[first], start), first_step=step)
     weights = configs[first].model.weights
     if start is None and first != next(iter(stages)) and not Path(weights or "").exists():
