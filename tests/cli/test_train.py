@@ -106,6 +106,45 @@ def test_what_is_printed_is_a_recipe(capsys, tmp_path):
     assert printed(capsys, str(tmp_path / "mine.json")) == first
 
 
+STAGES = """
+from dataclasses import replace
+from lcv.recipes import load_recipe
+from lcv.train import one_decay
+def recipe():
+    first = replace(load_recipe("quick"), steps=2, folder="runs/mine")
+    return one_decay({"A": first, "B": replace(first, steps=1, seed=1)}, lr=1e-4)
+"""
+
+
+def test_stages_are_one_recipe_and_one_command(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(STAGES)
+    said = printed(capsys, "mine.py", "--batch=1")
+    assert [(c["steps"], c["seed"], c["batch"]) for c in said["stages"].values()] == [
+        (2, 0, 1),
+        (1, 1, 1),
+    ]
+    Path("mine.json").write_text(json.dumps(said))
+    assert printed(capsys, "mine.json") == said
+    words = ["train", "mine.json", *SMALL]
+    assert cli.main([*words, "--minutes=0"]) == 130
+    stopped = "runs/mine/A/stopped.safetensors"
+    assert (
+        f"stopped after step 0 of 2 and saved; the same command with --resume auto goes on, or "
+        f"elsewhere with --start {stopped}" in capsys.readouterr().out
+    )
+    assert cli.main([*words, "--resume=auto"]) == 0
+    assert "1 step done: runs/mine/B/weights.safetensors" in capsys.readouterr().out
+    assert cli.main([*words, "--resume=auto"]) == 0
+    assert capsys.readouterr().out == "all stages are done\n"
+    first = "runs/mine/A/weights.safetensors"
+    assert cli.main([*words, "--folder=runs/other", f"--start={first}"]) == 0
+    weights = (Path("runs") / run / "B" / "weights.safetensors" for run in ("mine", "other"))
+    assert len({file.read_bytes() for file in weights}) == 1
+    assert cli.main(["ablate", "-o", "x", "--recipe", "mine.json", "--weights", "random"]) == 2
+    assert "mine.json: has the stages A, B, wanted a recipe of one" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -60,6 +60,21 @@ def test_where_it_is_not_known_the_truth_may_be_anything(junk: float) -> None:
     assert (prediction.grad[..., 1:] == 1 / 12).all()
 
 
+def test_a_weight_counts_pixels_less_and_a_weight_of_one_changes_no_bit() -> None:
+    generator = torch.Generator().manual_seed(0)
+    flow, prediction = (torch.randn(2, 2, 3, 4, generator=generator) for _ in range(2))
+    valid = torch.rand(2, 1, 3, 4, generator=generator) < 0.7
+    plain = sequence_loss([prediction], flow, valid)
+    assert torch.equal(
+        sequence_loss([prediction], flow, valid, weight=torch.ones(2, 1, 3, 4)), plain
+    )
+    weight = torch.rand(2, 1, 3, 4, generator=generator)
+    wanted = (valid * weight * (prediction - flow).abs()).mean()
+    torch.testing.assert_close(sequence_loss([prediction], flow, valid, weight=weight), wanted)
+    none = sequence_loss([prediction], flow, valid, weight=torch.zeros(2, 1, 3, 4))
+    assert none == 0
+
+
 def test_gradients() -> None:
     generator = torch.Generator().manual_seed(0)
     flow = torch.randn(2, 2, 3, 4, generator=generator, dtype=torch.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from lcv.data.augment import AUGMENTATIONS
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.errors import ArgumentError, FileError
 from lcv.models.build import build
-from lcv.recipes import config_from, load_recipe, recipe_names, warm_start_of
+from lcv.recipes import config_from, load_recipe, load_stages, recipe_names, warm_start_of
 from lcv.train import PartConfig, SplitConfig, TrainConfig
 from lcv.train.files import DATASETS
 from lcv.train.optim import rate_at
@@ -27,9 +28,12 @@ def test_the_stages_of_both_networks_are_there():
     assert "stored" not in recipe_names()
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_a_recipe_names_only_what_there_is(name):
-    config = load_recipe(name)
+STAGES = [(name, stage) for name in recipe_names() for stage in load_stages(name)]
+
+
+@pytest.mark.parametrize(("name", "stage"), STAGES)
+def test_a_recipe_names_only_what_there_is(name, stage):
+    config = load_stages(name)[stage]
     with torch.device("meta"):
         build(config.model.name, config.model.inner_product, **config.model.options)
     assert config.data.recipe in RECIPES
@@ -51,9 +55,9 @@ def test_a_recipe_says_command_hardware_and_result(name):
         assert word in module.__doc__
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_a_configuration_comes_back_from_json(name):
-    config = load_recipe(name)
+@pytest.mark.parametrize(("name", "stage"), STAGES)
+def test_a_configuration_comes_back_from_json(name, stage):
+    config = load_stages(name)[stage]
     assert config_from(json.loads(json.dumps(config.as_dict()))) == config
 
 
@@ -198,7 +202,9 @@ def test_a_recipe_of_ones_own(tmp_path):
     with pytest.raises(ArgumentError, match="mine.py: has no function recipe"):
         load_recipe(path)
     path.write_text("def recipe():\n    return {}\n")
-    with pytest.raises(ArgumentError, match="recipe.. returned dict, wanted lcv.train.TrainConfig"):
+    with pytest.raises(
+        ArgumentError, match="recipe.. returned dict, wanted lcv.train.TrainConfig, or several"
+    ):
         load_recipe(path)
     path.write_text("import dataclasses\ndef recipe(:\n    pass\n")
     with pytest.raises(FileError, match=r"mine.py: not Python: invalid syntax \(mine.py, line 2\)"):
@@ -215,7 +221,23 @@ def test_a_warm_start_is_asked_for_where_a_recipe_had_one(tmp_path):
     assert warm_start_of("quick") is None
     assert warm_start_of(str(tmp_path / "mine.py")) is None
     for name in recipe_names():
-        assert warm_start_of(name) is None or load_recipe(name).model.weights is None
+        first = next(iter(load_stages(name).values()))
+        assert warm_start_of(name) is None or first.model.weights is None
+
+
+def test_our_own_recipes_of_several_stages_begin_with_nothing_and_end_at_rate_0():
+    for name in ("ours_large", "ours_small"):
+        stages = list(load_stages(name).values())
+        assert stages[0].model.weights is None
+        rates = [(c.optim.lr, c.optim.lr_end) for c in stages]
+        assert all(a[1] == b[0] for a, b in pairwise(rates))
+        assert rates[-1][1] == 0
+        assert len({c.seed for c in stages}) == len(stages)  # no pair comes twice
+        assert {c.ema for c in stages} == {0.999}
+        weights = [(c.data.occluded_weight, c.data.out_of_frame_weight) for c in stages]
+        assert weights == [(0, 0), (1, 1), (1, 1)]
+    with pytest.raises(ArgumentError, match="ours_large: has the stages A, B, C, wanted a recipe"):
+        load_recipe("ours_large")
 
 
 def test_a_runs_configuration_is_a_recipe(tmp_path):

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
 
 import pytest
+import torch
 
 from lcv.train import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
+
+try:
+    import lcv.data.synthetic.development  # noqa: F401
+except ModuleNotFoundError:  # until the source has them
+    stub = ModuleType("lcv.data.synthetic.development")
+    stub.DEVELOPMENT, stub.development_batch = {}, None
+    sys.modules[stub.__name__] = stub
 
 
 @pytest.fixture
@@ -30,3 +40,23 @@ def tiny(tmp_path) -> Callable[..., TrainConfig]:
         return TrainConfig(**{**defaults, **changes})
 
     return make
+
+
+@pytest.fixture
+def development_sets(monkeypatch):
+    """Two sets of 64×96 in place of the real ones, painted with their index; what was asked for."""
+    asked = []
+
+    def batch(name, indices, size, device, textures):
+        asked.append((name, *indices))
+        flow = torch.zeros(len(indices), 2, 64, 96)
+        if name == "split":  # the right half moves, its outermost 4 columns out of the frame
+            flow[..., 48:] = torch.tensor([3.0, 4.0]).view(2, 1, 1)
+        gone = torch.zeros(len(indices), 1, 64, 96, dtype=torch.bool)
+        gone[..., 92:] = name == "split"
+        image = torch.tensor(list(indices)).float().view(-1, 1, 1, 1).expand(-1, 3, 64, 96)
+        return SimpleNamespace(image1=image, image2=image, flow=flow, out_of_frame=gone)
+
+    monkeypatch.setattr("lcv.train.development.DEVELOPMENT", dict.fromkeys(["still", "split"]))
+    monkeypatch.setattr("lcv.train.development.development_batch", batch)
+    return asked

@@ -1,7 +1,7 @@
 """A training run as a process of its own, for tests that kill it or start it twice.
 
     python processes.py CONFIG.json [--mark FILE] [--slow SECONDS] [--die FILE] [--stop STEP]
-                        [--poison INDEX] [--began FILE] [--pairs COUNT]
+                        [--poison INDEX] [--began FILE] [--pairs COUNT] [--twice]
 
 --mark: while a checkpoint is being flushed to the disk, FILE exists; for SECONDS, if given.
 --die: the second process dies once, in the middle of the run, leaving FILE.
@@ -9,6 +9,7 @@
 --poison: the pair of this index has a NaN.
 --began: FILE exists from the first step on.
 --pairs: validate on so many procedural pairs.
+--twice: leave after the first step, and run again in the same processes.
 
 Under torchrun it fails if a thread of the process group is alive after the run: at the end of the
 interpreter such a thread aborts the process, now and then.
@@ -112,6 +113,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--poison", type=int)
     parser.add_argument("--began", type=Path)
     parser.add_argument("--pairs", type=int)
+    parser.add_argument("--twice", action="store_true")
     chosen = parser.parse_args(words)
     if chosen.mark is not None:
         slow_and_marked(chosen.mark, chosen.slow)
@@ -126,7 +128,10 @@ def main(words: list[str] | None = None) -> None:
     if chosen.pairs is not None:
         validate.PAIRS = chosen.pairs
     try:
-        run(config_from(json.loads(chosen.config.read_text())), resume="auto", device="cpu")
+        config = config_from(json.loads(chosen.config.read_text()))
+        if chosen.twice:
+            run(config, resume="auto", device="cpu", until=1)
+        run(config, resume="auto", device="cpu")
     finally:
         if left := threads_of_the_group():
             sys.exit(f"threads outlive the run: {', '.join(left)}")

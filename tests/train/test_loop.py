@@ -12,6 +12,7 @@ import torch
 
 from lcv.errors import ArgumentError, FileError
 from lcv.inner_product import InnerProduct
+from lcv.models.cards import save_weights
 from lcv.train import LossConfig, ModelConfig, OptimConfig, run
 from lcv.train.batches import Procedural
 from lcv.train.checkpoint import read
@@ -34,6 +35,32 @@ def test_a_resumed_run_equals_an_uninterrupted_one_to_the_bit(tiny, tmp_path):
     assert same(run(config, resume="auto", device="cpu"), whole)
     steps = [e["step"] for e in read_log(tmp_path / "parts" / "log.jsonl") if e["kind"] == "train"]
     assert steps == sorted(set(steps))
+
+
+def test_a_run_that_begins_later_meets_the_pairs_and_rates_of_its_steps(tiny, tmp_path):
+    """From exact weights and without momentum it is the same run; moments would begin anew."""
+    optim = OptimConfig("sgd", lr=1e-3, schedule="linear", warmup=0.0)
+    config = tiny(optim=optim, half=True)
+    whole = run(config, device="cpu", until=3)
+    save_weights(whole, tmp_path / "start.safetensors")
+    model = replace(config.model, weights=str(tmp_path / "start.safetensors"))
+    later = replace(config, model=model, first_step=3, folder=str(tmp_path / "later"))
+    begun = run(later, device="cpu", until=4)
+    assert same(begun, run(config, resume="auto", device="cpu", until=4))
+    ended = run(later, resume="auto", device="cpu")
+    assert same(ended, run(config, resume="auto", device="cpu"))
+    with pytest.raises(ArgumentError, match="first_step is 7, wanted from 0 to the 6 steps"):
+        replace(config, first_step=7)
+
+
+def test_a_limit_of_time_stops_and_saves(tiny, tmp_path):
+    run(tiny(), device="cpu", minutes=0.0)
+    assert read(tmp_path / "run" / "checkpoints" / "last.pt")["step"] == 0
+    assert (tmp_path / "run" / "stopped.safetensors").exists()
+    run(tiny(), resume="auto", device="cpu", minutes=10.0)
+    assert sorted(p.name for p in (tmp_path / "run").glob("*.safetensors")) == [
+        "weights.safetensors"
+    ]
 
 
 def test_resume_from_a_named_checkpoint(tiny, tmp_path):

@@ -57,6 +57,17 @@ def test_steps_halve_and_a_restart_begins_anew():
     assert rates == [8, 8, 8, 4, 4, 2, 2, 8, 8, 4, 4, 4]
 
 
+def test_linear_falls_on_a_line_and_rises_to_it_wherever_it_begins():
+    config = OptimConfig(lr=4.0, lr_end=1.0, schedule="linear", warmup=0.1)
+    for first in (0, 50):
+        rates = [rate_at(config, step, 100, first) for step in range(first, 100)]
+        line = [4 - 0.03 * step for step in range(first, 100)]
+        assert rates[0] == pytest.approx(line[0] / 25)
+        assert rates[10:] == pytest.approx(line[10:])
+        rise = [rate / there for rate, there in zip(rates[:11], line, strict=False)]
+        assert rise == pytest.approx([0.04 + 0.096 * k for k in range(11)])
+
+
 class Small(nn.Module):
     def __init__(self) -> None:
         super().__init__()

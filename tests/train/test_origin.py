@@ -13,7 +13,7 @@ import lcv
 from lcv.errors import WeightsError
 from lcv.models.cards import Card, save_weights
 from lcv.models.published import PUBLISHED, sha256_of
-from lcv.train import ModelConfig, run
+from lcv.train import ModelConfig, OptimConfig, run
 from lcv.train.loop import make_model
 from lcv.train.origin import last_scores, start_of
 from testing.shared import shared
@@ -71,6 +71,30 @@ def test_the_card_tells_source_licence_commit_scores_and_recipe(tiny, begun):
     elsewhere = begun.rename(begun.with_name("renamed.safetensors"))
     run(replace(config, model=replace(config.model, weights=str(elsewhere))), "auto", device="cpu")
     assert card_at(config.folder) == card
+
+
+def test_the_card_tells_the_whole_history_and_how_far_it_came(tiny, tmp_path):
+    optim = OptimConfig(lr=4e-4, lr_end=1e-4, schedule="linear")
+    config = tiny(optim=optim, name="B", ema=0.9, folder=str(tmp_path / "here"))
+    run(config, device="cpu", until=4)
+    stopped = tmp_path / "here" / "stopped.safetensors"
+    said = json.loads(stopped.with_suffix(".json").read_text(encoding="utf-8"))
+    assert said["progress"] == {"stage": "B", "step": 4, "steps": 6}
+    assert said["stored_as"] == "torch.float16"
+    there = replace(config, model=ModelConfig("raft-small", weights=str(stopped)), first_step=4)
+    run(replace(there, folder=str(tmp_path / "there")), device="cpu")
+    card = card_at(str(tmp_path / "there"))
+    rest = "2 iterations, sequence loss, adamw, linear 0.0004 to 0.0001, weights averaged (0.9), float32"
+    assert card["recipe"] == (
+        f"from random weights, steps 1 to 4 of 6 of 2 pairs at 64×64, {rest}; then steps 5 to 6 of 6 "
+        f"of 2 pairs at 64×64, fresh moments of the optimiser, {rest}"
+    )
+    assert card["data"] == "procedural quick"
+    assert card["progress"] == {"stage": "B", "step": 6, "steps": 6}
+    assert card["notes"][-1].startswith("begins after step 4, which was taken elsewhere")
+    # What has been gone on with is done there; here the rest removes what was left for others.
+    run(config, resume="auto", device="cpu")
+    assert not stopped.exists()
 
 
 def test_random_weights_have_no_source(tiny):

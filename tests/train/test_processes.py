@@ -48,14 +48,18 @@ def test_two_processes_equal_one_in_float64_after_20_steps(tiny, tmp_path, name)
         steps=20,
         batch=2,
         precision="float64",
+        ema=0.9,
         save_every=20,
         log_every=20,
     )
-    one = run(replace(config, folder=str(tmp_path / "one")), device="cpu").state_dict()
-    said = two_processes(config, tmp_path)
+    for until in (1, None):
+        run(replace(config, folder=str(tmp_path / "one")), "auto", device="cpu", until=until)
+    said = two_processes(config, tmp_path, script=("--twice",))
     assert "FutureWarning" not in said
-    for key, value in weights(config).items():
-        torch.testing.assert_close(value, one[key], atol=1e-9, rtol=1e-9, msg=key)
+    alone, both = (read(tmp_path / name / "checkpoints" / "last.pt") for name in ("one", "run"))
+    for state in ("model", "average"):
+        for key, value in both[state].items():
+            torch.testing.assert_close(value, alone[state][key], atol=1e-9, rtol=1e-9, msg=key)
     # What is shown is of all processes' pairs.
     alone, together = (read_log(tmp_path / name / "log.jsonl")[-1] for name in ("one", "run"))
     for key in ("loss", "epe"):

@@ -44,7 +44,8 @@ def easy_pair() -> TrainBatch:
     image2 = wide[..., 8 - y : 8 - y + h, 8 - x : 8 - x + w]
     flow = torch.tensor(SHIFT).float().view(1, 2, 1, 1).expand(1, 2, h, w)
     valid = torch.ones(1, 1, h, w, dtype=torch.bool)
-    return TrainBatch(*(x.contiguous() for x in (image1, image2, flow, valid)))
+    weight = torch.ones_like(flow[:, :1])
+    return TrainBatch(*(x.contiguous() for x in (image1, image2, flow, valid, weight)))
 
 
 class Easy:

@@ -94,7 +94,7 @@ def test_a_split_is_chosen_by_the_datasets_own_options(sintel, tmp_path):
             ArgumentError,
             "validation.x: no pair of sintel-test has truth; choose another split",
         ),
-        ("/none", ArgumentError, "validation.x: there is no /none; wanted a dataset, or the word"),
+        ("/none", ArgumentError, "validation.x: there is no /none; wanted a dataset, or the words"),
     ],
 )
 def test_what_cannot_be_validated_on_is_said_when_the_run_begins(sintel, where, error, message):

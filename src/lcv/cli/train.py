@@ -20,8 +20,8 @@ from jsonargparse import ArgumentParser
 
 from lcv.cli.parser import device_name, remember
 from lcv.errors import ArgumentError, FileError
-from lcv.recipes import config_from, load_recipe, recipe_names, warm_start_of
-from lcv.train.config import TrainConfig
+from lcv.recipes import config_from, load_stages, recipe_names, warm_start_of
+from lcv.train.config import Stages, TrainConfig
 from lcv.words import meant, names_near
 
 HELP = "`lcv train RECIPE --help` lists all settings"
@@ -31,7 +31,7 @@ KINDS = {
     "bool": "true or false",
     "str": "a text",
 }
-OWN = ("recipe", "resume", "device", "tensorboard")
+OWN = ("recipe", "resume", "stage", "start", "minutes", "device", "tensorboard")
 PRINT = "--print_config"
 INTERRUPTED = 130
 
@@ -46,22 +46,35 @@ def run(arguments: list[str]) -> int:
             f"the first word is {arguments[0]!r}, wanted a recipe: "
             f"{', '.join(recipe_names())}, or a file"
         )
-    base = load_recipe(arguments[0])
-    parser = make_parser(base)
+    recipe = load_stages(arguments[0])
     if "-h" in arguments or "--help" in arguments:
-        parser.print_help()
+        make_parser(next(iter(recipe.values()))).print_help()
         return 0
-    chosen = parse(parser, [word for word in arguments if word != PRINT])
-    settings = {name: value for name, value in chosen.items() if name not in OWN}
-    config = config_from(settings)
+    words = [word for word in arguments if word != PRINT]
+    stages: Stages = {}
+    for name, base in recipe.items():
+        chosen = parse(make_parser(base), words)
+        stages[name] = config_from({k: v for k, v in chosen.items() if k not in OWN})
     if PRINT in arguments:
-        print(json.dumps(config.as_dict(), indent=2))
+        said = {name: config.as_dict() for name, config in stages.items()}
+        print(json.dumps({"stages": said} if len(said) > 1 else said[name], indent=2))
         return 0
-    check_start(config)
-    missing = warm_start_of(arguments[0]) if config.model.weights is None else None
+    first = next(iter(stages.values()))
+    if chosen["start"] is None:
+        check_start(first)
+    missing = warm_start_of(arguments[0]) if first.model.weights is None else None
     if missing is not None and _is_first():
         print(f"note: --model.weights is not given: {missing}", file=sys.stderr)
-    return train(config, chosen["resume"], _device(chosen["device"]), chosen["tensorboard"])
+
+    from lcv.train.stages import stages_left
+
+    where = {"start": chosen["start"], "only": chosen["stage"], "minutes": chosen["minutes"]}
+    code, device = None, _device(chosen["device"])
+    for config, minutes in stages_left(stages, chosen["resume"], **where):
+        code = train(config, chosen["resume"], device, chosen["tensorboard"], minutes)
+    if code is None and _is_first():
+        print("all stages are done")
+    return code or 0
 
 
 def check_start(config: TrainConfig) -> None:
@@ -83,7 +96,13 @@ def _is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def train(config: TrainConfig, resume: str | None, device: str | None, tensorboard: bool) -> int:
+def train(
+    config: TrainConfig,
+    resume: str | None,
+    device: str | None,
+    tensorboard: bool,
+    minutes: float | None = None,
+) -> int:
     """The run itself, shown on the terminal by the first process."""
     from lcv.train.checkpoint import Folder
     from lcv.train.console import Terminal
@@ -101,7 +120,7 @@ def train(config: TrainConfig, resume: str | None, device: str | None, tensorboa
             listeners.append(board)
         if first:
             listeners.append(stack.enter_context(Terminal(config)))
-        run_training(config, resume, device, tuple(listeners))
+        run_training(config, resume, device, tuple(listeners), minutes=minutes)
     if not first:
         return 0  # the first process may still be writing what is looked at below
     newest = Folder(config.folder).newest()
@@ -109,7 +128,8 @@ def train(config: TrainConfig, resume: str | None, device: str | None, tensorboa
     if step < config.steps:
         print(
             f"stopped after step {step} of {config.steps} and saved; the same command with "
-            f"--resume auto goes on"
+            f"--resume auto goes on, or elsewhere with --start "
+            f"{Path(config.folder) / 'stopped.safetensors'}"
         )
         return INTERRUPTED
     for line in leave_curve(config):
@@ -144,6 +164,17 @@ def make_parser(base: TrainConfig) -> ArgumentParser:
         "--resume",
         type=str | None,  # type: ignore[arg-type]
         help="auto: go on from the folder's newest checkpoint, or begin; or a checkpoint's path",
+    )
+    own.add_argument("--stage", type=str | None, help="of several, the one to run")  # type: ignore[arg-type]
+    own.add_argument(
+        "--start",
+        type=str | None,  # type: ignore[arg-type]
+        help="go on from these weights of a stage that is done or was stopped, without its checkpoint",
+    )
+    own.add_argument(
+        "--minutes",
+        type=float | None,  # type: ignore[arg-type]
+        help="stop and save after these",
     )
     own.add_argument(
         "--device",

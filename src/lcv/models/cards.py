@@ -24,6 +24,7 @@ class Card:
     """Where weights come from and how good they are; `scores` name every number.
 
     source: {"file": its name, "sha256": its hash}, where they were made from another file
+    progress: {"stage", "step", "steps"}, how far the training was that wrote them
     """
 
     data: str = ""
@@ -34,6 +35,7 @@ class Card:
     scores: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     source: dict[str, str] | None = None
+    progress: dict[str, Any] | None = None
 
 
 def card_path(weights: str | os.PathLike[str]) -> Path:

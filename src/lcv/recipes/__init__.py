@@ -1,4 +1,5 @@
-"""Experiments as short Python files, each with a function `recipe()` that returns a TrainConfig.
+"""Experiments as short Python files, each with a function `recipe()` that returns a TrainConfig, or
+several by name: the stages of one run.
 
     lcv train raft_kitti                      # a name: a file of this folder
     lcv train mine.py --optim.lr 1e-4         # a path: a file of one's own
@@ -16,14 +17,15 @@ import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from lcv.errors import ArgumentError, FileError
 from lcv.recipes.stored import config_from
-from lcv.train.config import TrainConfig
+from lcv.train.config import Stages, TrainConfig
 from lcv.usercode import import_file, user_errors
 from lcv.words import did_you_mean
 
-__all__ = ["config_from", "load_recipe", "recipe_names", "warm_start_of"]
+__all__ = ["config_from", "load_recipe", "load_stages", "recipe_names", "warm_start_of"]
 
 HELPERS = ("stored",)
 
@@ -35,7 +37,17 @@ def recipe_names() -> list[str]:
 
 
 def load_recipe(name_or_path: str | os.PathLike[str]) -> TrainConfig:
-    """The configuration that a recipe returns; what it can be is said above."""
+    """The configuration that a recipe of one stage returns; what it can be is said above."""
+    stages = load_stages(name_or_path)
+    if len(stages) > 1:
+        raise ArgumentError(
+            f"{name_or_path}: has the stages {', '.join(stages)}, wanted a recipe of one"
+        )
+    return next(iter(stages.values()))
+
+
+def load_stages(name_or_path: str | os.PathLike[str]) -> Stages:
+    """The stages of a recipe by name; a recipe of one has the name ""."""
     name = os.fspath(name_or_path)
     if name in recipe_names():
         return _call(importlib.import_module(f"lcv.recipes.{name}"), name)
@@ -45,7 +57,10 @@ def load_recipe(name_or_path: str | os.PathLike[str]) -> TrainConfig:
         with user_errors(path):
             return _call(module, name)
     if path.suffix == ".json":
-        return config_from(_json_at(path), name)
+        content = _json_at(path)
+        if isinstance(content, dict) and list(content) == ["stages"]:
+            return {n: config_from(each, f"{name}, {n}") for n, each in content["stages"].items()}
+        return {"": config_from(content, name)}
     which = did_you_mean(name, recipe_names(), 3)
     raise ArgumentError(
         f"there is no recipe {name!r}{which}; there are {', '.join(recipe_names())}; or give the "
@@ -72,15 +87,18 @@ def _json_at(path: Path) -> object:
         raise FileError(f"{path}: not JSON ({error})") from None
 
 
-def _call(module: ModuleType, name: str) -> TrainConfig:
+def _call(module: ModuleType, name: str) -> Stages:
     function: Callable[[], object] | None = getattr(module, "recipe", None)
     if function is None:
         raise ArgumentError(
             f"{name}: has no function recipe(), wanted one that returns TrainConfig"
         )
-    config = function()
-    if not isinstance(config, TrainConfig):
-        raise ArgumentError(
-            f"{name}: recipe() returned {type(config).__name__}, wanted lcv.train.TrainConfig"
-        )
-    return config
+    made = function()
+    stages: dict[str, Any] = made if isinstance(made, dict) and made else {"": made}
+    for each in stages.values():
+        if not isinstance(each, TrainConfig):
+            raise ArgumentError(
+                f"{name}: recipe() returned {type(each).__name__}, wanted lcv.train.TrainConfig, or "
+                f"several by name"
+            )
+    return stages

@@ -9,6 +9,8 @@ Result     mean EPE on Middlebury's Grove2, RubberWhale, Urban2 and Venus, 20 it
 Pairs of another seed, so that none comes again. In the run measured, the first 200 steps had the
 lower rates of a longer warm-up (1,000 steps to the peak), and the weights of the first stage had
 been stored in half precision.
+
+It goes, with `ours_large` in its place, when weights made by that one come with the package.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ The photographs are those that weights/textures.json lists by SHA-256; the folde
 under any names. The embedded ones were trained in one process for both, their first 300 steps at
 the lower rates of a longer warm-up (2,000 steps to the peak), since how many steps would fit was
 only known then.
+
+It goes, with `ours_small` in its place, when weights made by that one come with the package.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ def conclude(
     best = Folder(folder).path("best")
     if best.exists():
         content = read(best)
-        checkpoints = {"best": (content["step"], content["model"]), **checkpoints}
+        state = content.get("average", content["model"])
+        checkpoints = {"best": (content["step"], state), **checkpoints}
     result = _measured(study, cell, model, checkpoints, device, kept)
     result["seconds"] = round(time.perf_counter() - began, 1)
     result["provenance"] = provenance(study.weights(), device=device)

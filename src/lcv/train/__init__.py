@@ -1,6 +1,6 @@
 """Layer 5: training, resumable, on one machine or many.
 
-`run` is imported when it is first used: a configuration alone loads no torch, so that a recipe can
+`run` and `run_stages` are imported when first used: a configuration alone loads no torch, so that a recipe can
 be read, and `lcv train --help` answered, in an instant.
 """
 
@@ -15,11 +15,15 @@ from lcv.train.config import (
     OptimConfig,
     PartConfig,
     SplitConfig,
+    Stages,
     TrainConfig,
+    one_decay,
 )
 
 if TYPE_CHECKING:
     from lcv.train.loop import run as run
+    from lcv.train.stages import run_stages as run_stages
+    from lcv.train.stages import run_stages_together as run_stages_together
 
 __all__ = [
     "DataConfig",
@@ -28,8 +32,12 @@ __all__ = [
     "OptimConfig",
     "PartConfig",
     "SplitConfig",
+    "Stages",
     "TrainConfig",
+    "one_decay",
     "run",
+    "run_stages",
+    "run_stages_together",
 ]
 
 
@@ -38,4 +46,8 @@ def __getattr__(name: str) -> Any:
         from lcv.train.loop import run
 
         return run
+    if name in ("run_stages", "run_stages_together"):
+        from lcv.train import stages
+
+        return getattr(stages, name)
     raise AttributeError(f"module 'lcv.train' has no attribute {name!r}; it has {__all__}")

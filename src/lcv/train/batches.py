@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from lcv.data.synthetic.recipe import RECIPES
-from lcv.data.synthetic.sequence import generate
+from lcv.data.synthetic.sequence import Batch, generate
 from lcv.data.synthetic.textures import load_bank, procedural_bank
 from lcv.errors import ArgumentError, FileError
-from lcv.train.config import TrainConfig
+from lcv.train.config import DataConfig, TrainConfig
 from lcv.train.distributed import Processes
 
 SUBSTITUTES = 2**40  # indices from here on stand in for excluded ones
@@ -26,12 +26,14 @@ SUBSTITUTES = 2**40  # indices from here on stand in for excluded ones
 
 @dataclass(frozen=True)
 class TrainBatch:
-    """What a step takes: (b, 3, h, w) twice, (b, 2, h, w), (b, 1, h, w) bool."""
+    """What a step takes: images (b, 3, h, w), truth (b, 2, h, w), where it is known (b, 1, h, w)
+    bool, and how much each pixel counts in the sequence loss (b, 1, h, w)."""
 
     image1: Tensor
     image2: Tensor
     flow: Tensor
     valid: Tensor
+    weight: Tensor
 
     def split(self, parts: int) -> list[TrainBatch]:
         """Equal parts along the batch."""
@@ -81,15 +83,7 @@ class Procedural:
             )
         self.config, self.processes, self.dtype = config, processes, dtype
         self.recipe = RECIPES[data.recipe]
-        device = processes.device
-        if data.textures is None:
-            self.bank = procedural_bank(device=str(torch.empty(0, device=device).device))
-        else:
-            try:
-                self.bank = load_bank(data.textures, detailed=data.detailed, device=device)
-            except FileError as error:
-                why = str(error).removeprefix(f"{Path(data.textures)}: ")
-                raise FileError(f"data.textures is {data.textures!r}: {why}") from None
+        self.bank = texture_bank(data, "train", processes.device)
         self.excluded = {self._index_of(name) for name in data.exclude}
 
     def batches(self, first_step: int) -> Iterator[TrainBatch]:
@@ -125,9 +119,10 @@ class Procedural:
             self.processes.device,
             textures=self.bank,
         )
-        valid = torch.ones_like(made.occluded)
         images = made.image1.to(self.dtype), made.image2.to(self.dtype)
-        return TrainBatch(*images, made.flow.to(self.dtype), valid)
+        valid = torch.ones_like(made.occluded)
+        weight = pixel_weights(made, self.config.data)
+        return TrainBatch(*images, made.flow.to(self.dtype), valid, weight.to(self.dtype))
 
     def _name(self, index: int) -> str:
         return f"procedural:{self.config.data.recipe}:{self.config.seed}:{index}"
@@ -138,6 +133,33 @@ class Procedural:
         if not name.startswith("procedural:") or not index.isdigit():
             raise ArgumentError(f"data.exclude: {name!r} is not the name of a procedural pair")
         return int(index)
+
+
+def texture_bank(data: DataConfig, part: str, device: torch.device) -> Tensor:
+    """The textures that scenes are painted with; part: train or held-out."""
+    if data.textures is None:
+        return procedural_bank(part, device=str(torch.empty(0, device=device).device))
+    try:
+        return load_bank(data.textures, part, detailed=data.detailed, device=device)
+    except FileError as error:
+        why = str(error).removeprefix(f"{Path(data.textures)}: ")
+        raise FileError(f"data.textures is {data.textures!r}: {why}") from None
+
+
+def pixel_weights(made: Batch, data: DataConfig) -> Tensor:
+    """What each pixel of procedural pairs counts, (b, 1, h, w): less, if the configuration says so,
+    where frame 1 shows something that moves by itself and frame 2 does not show it.
+
+    What only the camera moves always counts: its motion can be told from what is still seen.
+    """
+    weight = torch.ones_like(made.occluded, dtype=made.flow.dtype)
+    if data.occluded_weight != 1:
+        hidden = made.occluded & ~made.out_of_frame & made.independent
+        weight = torch.where(hidden, data.occluded_weight, weight)
+    if data.out_of_frame_weight != 1:
+        gone = made.out_of_frame & made.independent
+        weight = torch.where(gone, data.out_of_frame_weight, weight)
+    return weight
 
 
 def make_source(config: TrainConfig, processes: Processes, dtype: torch.dtype) -> Source:

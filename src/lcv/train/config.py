@@ -6,13 +6,13 @@ one is saved beside the checkpoints.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lcv.errors import ArgumentError
 
 OPTIMISERS = ("adamw", "sgd")
-SCHEDULES = ("one_cycle", "constant", "steps")
+SCHEDULES = ("one_cycle", "linear", "constant", "steps")
 PRECISIONS = ("bf16", "float32", "float64")
 LOSSES = ("sequence", "multiscale", "unsupervised")
 STAGES = ("photometric", "census", "distillation")
@@ -43,9 +43,12 @@ class OptimConfig:
     lr: float = 4e-4
     """The peak of the schedule."""
     schedule: str = "one_cycle"
-    """one_cycle: linear up over `warmup`, linear down to nearly 0; constant; steps."""
+    """one_cycle: linear up over `warmup`, linear down to nearly 0; linear: from lr to lr_end, after
+    a rise over `warmup`; constant; steps."""
     warmup: float = 0.05
-    """Share of the steps over which one_cycle rises from lr/25."""
+    """Share of the steps over which one_cycle and linear rise from a 25th."""
+    lr_end: float = 0.0
+    """Where the schedule `linear` ends: the rate at which the next stage begins."""
     tail: int = 0
     """Steps by which one_cycle is longer than the run, which so ends before it: RAFT's 100."""
     drops: tuple[int, ...] = ()
@@ -100,6 +103,11 @@ class DataConfig:
     """For procedural: a folder of images; its held-out part is never trained on."""
     detailed: bool = False
     """For procedural with `textures`: give the smooth parts of photographs structure and grain."""
+    occluded_weight: float = 1.0
+    """For procedural: what a pixel counts in the sequence loss that shows something moving by
+    itself and is hidden in frame 2."""
+    out_of_frame_weight: float = 1.0
+    """The same for one that is outside of frame 2."""
     root: str = "datasets"
     """For files: the folder that holds the datasets."""
     parts: tuple[PartConfig, ...] = ()
@@ -158,10 +166,17 @@ class TrainConfig:
     loss: LossConfig = field(default_factory=LossConfig)
     steps: int = 10_000
     """Optimiser steps in all."""
+    name: str = ""
+    """What it is called among the stages of a run."""
+    first_step: int = 0
+    """Begin after so many steps, which somebody else has taken: `model.weights` are from there."""
     batch: int = 8
     """Pairs a step, over all processes and accumulated parts."""
     accumulate: int = 1
     """Parts into which a process takes its share of a batch, to save memory."""
+    ema: float = 0.0
+    """Decay of a moving average of the weights, 0.999 say; it is validated and written as the run's
+    result, with the weights of the last step beside it. 0: none."""
     precision: str = "bf16"
     """bf16: autocast, with W, volume and loss in float32; float32; float64."""
     graph: bool = False
@@ -172,6 +187,8 @@ class TrainConfig:
     """Of weights and data. Every draw is a function of (seed, index, name)."""
     folder: str = "runs/run"
     """Checkpoints, log and configuration go here."""
+    half: bool = False
+    """Write the result in half precision."""
     log_every: int = 50
     """Steps between two lines of the log; the host waits for the device only then."""
     save_every: int = 500
@@ -183,8 +200,9 @@ class TrainConfig:
     validate_iters: int | None = None
     """Iterations of a recurrent network at validation; if None, as many as it takes by itself."""
     validation: dict[str, str | SplitConfig] = field(default_factory=dict)
-    """Datasets by a name for the log: the word procedural (held-out scenes and textures); a folder,
-    all of whose pairs with truth count; or a split: dataset, root, options."""
+    """Datasets by a name for the log: the word procedural (held-out scenes and textures) or
+    development (sets of one kind of scene each); a folder, all of whose pairs with truth count; or
+    a split: dataset, root, options."""
     goal: float | None = None
     """Share of the error of zero flow that the run wants to get below; a line in its curve."""
     best: str = "procedural/epe"
@@ -203,6 +221,18 @@ class TrainConfig:
         for name in ("steps", "batch", "accumulate", "log_every", "save_every"):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{name} is {getattr(self, name)}, wanted at least 1")
+        if not 0 <= self.first_step <= self.steps:
+            raise ArgumentError(
+                f"first_step is {self.first_step}, wanted from 0 to the {self.steps} steps there are"
+            )
+        if not 0 <= self.ema < 1:
+            raise ArgumentError(f"ema is {self.ema}, wanted 0 (none) or a decay below 1")
+        weighted = (self.data.occluded_weight, self.data.out_of_frame_weight) != (1, 1)
+        if weighted and (self.data.source, self.loss.name) != ("procedural", "sequence"):
+            raise ArgumentError(
+                f"data.occluded_weight and data.out_of_frame_weight are for procedural pairs and the "
+                f"sequence loss; data.source is {self.data.source} and loss.name {self.loss.name}"
+            )
         if not all(0 < share <= 1 for share in self.loss.patch):
             raise ArgumentError(
                 f"loss.patch is {self.loss.patch}, wanted shares above 0, up to 1, of the crop"
@@ -210,3 +240,18 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+Stages = dict[str, TrainConfig]
+"""A run of several stages, in order, by name; a run of one has the name ""."""
+
+
+def one_decay(stages: Stages, lr: float) -> Stages:
+    """The stages with rates that fall on one line, from `lr` at the first step to 0 after the last."""
+    total, done, decaying = sum(config.steps for config in stages.values()), 0, {}
+    for name, config in stages.items():
+        begin, end = (lr * (1 - step / total) for step in (done, done + config.steps))
+        optim = replace(config.optim, schedule="linear", lr=begin, lr_end=end)
+        decaying[name] = replace(config, optim=optim)
+        done += config.steps
+    return decaying

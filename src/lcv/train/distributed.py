@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import inspect
+import itertools
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lcv.errors import ArgumentError
 from lcv.train.config import TrainConfig
+
+_groups = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,9 @@ def join(device: str | None = None) -> Processes:
         # wrapper does, they would hold the group for ever, and `leave` could not end its threads.
         importlib.import_module("torch.distributed.nn.functional")
         store, rank, world = next(rendezvous("env://"))
-        # After a restart the store still holds the addresses of the processes before it.
+        # The store still holds the addresses of processes before a restart, and of groups before.
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        store = dist.PrefixStore(f"attempt {attempt}", store)
+        store = dist.PrefixStore(f"attempt {attempt}, group {next(_groups)}", store)
         backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"  # by the tensors' device
         dist.init_process_group(backend, store=store, rank=rank, world_size=world)
     return Processes(dist.get_rank(), dist.get_world_size(), own)

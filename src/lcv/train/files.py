@@ -186,8 +186,8 @@ class Files:
         if places != sorted(places):
             back = torch.tensor(places).argsort().to(device, non_blocking=True)
             fields = [field[back] for field in fields]
-        image1, image2, flow, valid = fields
-        return TrainBatch(image1.to(self.dtype), image2.to(self.dtype), flow.to(self.dtype), valid)
+        image1, image2, flow = (field.to(self.dtype) for field in fields[:3])
+        return TrainBatch(image1, image2, flow, fields[3], torch.ones_like(flow[:, :1]))
 
 
 class Reader:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -42,20 +43,23 @@ def run(
     device: str | None = None,
     listeners: tuple[Listener, ...] = (),
     until: int | None = None,
+    minutes: float | None = None,
 ) -> nn.Module:
-    """Train as configured; returns the model.
+    """Train as configured; returns the model, with averaged weights if `ema` is on.
 
-    resume: None (the folder must be new), "auto" (go on from the folder's newest checkpoint, or
-            begin) or a checkpoint's path; what may change by then is said in `lcv.train.resume`
-    until:  leave, with a checkpoint, after this step though more are configured
+    resume:  None (the folder must be new), "auto" (go on from the folder's newest checkpoint, or
+             begin) or a checkpoint's path; what may change by then is said in `lcv.train.resume`
+    until:   leave, with a checkpoint, after this step though more are configured
+    minutes: leave likewise when so many have passed since the call
     """
+    deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
     processes = join(device)
     training: Run | None = None
     try:
         check_device(config, processes.device)
         with writer(config.folder, processes):
             training = Run(config, processes, resume, listeners)
-            return training.go(until)
+            return training.go(until, deadline)
     finally:
         if training is not None:
             training.step.let_go()
@@ -89,14 +93,23 @@ class Run:
         self.model.to(device=processes.device, dtype=dtype).train()
         if config.model.freeze_batch_norm:
             freeze_batch_norm(self.model)
-        self.optimisers = Optimisers(self.model, config.optim, config.steps, config.graph)
-        self.position = Position()
+        self.optimisers = Optimisers(
+            self.model, config.optim, config.steps, config.graph, config.first_step
+        )
+        self.position = Position(config.first_step)
+        if config.first_step:
+            notes.append(
+                f"begins after step {config.first_step}, which was taken elsewhere; the moments of the "
+                f"optimiser{' and the average' * bool(config.ema)} begin anew"
+            )
         self.start: Card | None = None
         if found is not None:
             self._restore(found)
         if processes.is_first and self.start is None:
             self.start = start_of(config, notes)
         self.step = Step(self.model, self.optimisers, config, processes)
+        if found is not None and self.step.average is not None:
+            self.step.average.model.load_state_dict(found.get("average", found["model"]))
         if processes.is_first:
             self.folder.prepare(config.as_dict())
             path = self.folder.run / "log.jsonl"
@@ -107,6 +120,11 @@ class Run:
             self.notes = [*found.get("notes", []), *self.notes]
         self._since, self._began = self.position.step, time.perf_counter()
         processes.wait()
+
+    @property
+    def result(self) -> nn.Module:
+        """The network to validate and to keep: the average of the weights, if there is one."""
+        return self.model if self.step.average is None else self.step.average.model
 
     def _checkpoint_to_resume(self, resume: str | None) -> tuple[dict[str, Any] | None, list[str]]:
         """Its content, and what there is to note of settings that differ from its own."""
@@ -133,16 +151,20 @@ class Run:
         if content.get("start") is not None:
             self.start = Card(**content["start"])
 
-    def go(self, until: int | None = None) -> nn.Module:
+    def go(self, until: int | None = None, deadline: float = math.inf) -> nn.Module:
         last = min(until or self.config.steps, self.config.steps)
         with interrupts() as interrupted:
+
+            def told_to_stop() -> bool:
+                return self.processes.any(bool(interrupted) or time.monotonic() > deadline)
+
             batches = self.source.batches(self.position.step)
             self.begin()
-            while self.position.step < last and not self.processes.any(bool(interrupted)):
+            while self.position.step < last and not told_to_stop():
                 self.take(self._next(batches))
                 self.attend(last)
             self.finish()
-        return self.model
+        return self.result
 
     def begin(self) -> None:
         """The clock by which speed is shown starts."""
@@ -173,15 +195,19 @@ class Run:
         self._began += time.perf_counter() - steps_end  # the speed shown is that of steps
 
     def finish(self) -> None:
-        """After the last step, or when interrupted: save, and after all steps write the weights."""
+        """After the last step, or when told to stop: save, and write the weights.
+
+        Those of a run that is not done go into stopped.safetensors, in half precision, for whoever
+        goes on without the checkpoint (`first_step`); the card tells the step.
+        """
         self._check_finite()
         every = self.config.validate_every
         done = self.position.step == self.config.steps
         if done and every and self.config.steps % every:
             self._validate()
         self.save()
-        if done and self.processes.is_first:
-            self._write_weights()
+        if self.processes.is_first:
+            self._write_weights(done)
         # Leave together: a group is torn down in good order while all of its processes live.
         self.processes.wait()
 
@@ -202,7 +228,9 @@ class Run:
         seconds = time.perf_counter() - self._began
         done = self.position.step
         values["pairs_per_second"] = (done - self._since) * self.config.batch / seconds
-        values["lr"] = rate_at(self.config.optim, done - 1, self.config.steps)
+        values["lr"] = rate_at(
+            self.config.optim, done - 1, self.config.steps, self.config.first_step
+        )
         if self.processes.device.type == "cuda":
             values["memory_gib"] = torch.cuda.max_memory_allocated() / 2**30
         values |= w_summary(self.model)
@@ -212,9 +240,12 @@ class Run:
         if not self.config.validation:
             return
         show = self._show if self.processes.is_first and self.log.viewers else None
-        results = self.validation(self.model, show)
+        results = self.validation(self.result, show)
         if self.processes.is_first:
             self.log.write("validation", self.position.step, **results)
+            if self.validation.per_pair is not None:
+                path = self.folder.run / "development.json"
+                self.validation.per_pair.write(path, self.position.step)
         score = results.get(self.config.best)
         if score is not None and (self.position.best is None or score < self.position.best):
             self.position.best = score
@@ -237,11 +268,13 @@ class Run:
         self.folder.save(self._content(), *names)
 
     def _content(self) -> dict[str, Any]:
+        average = self.step.average
         return {
             "format": "lcv training 1",
             "step": self.position.step,
             "best": self.position.best,
             "model": self.model.state_dict(),
+            **({} if average is None else {"average": average.model.state_dict()}),
             "optimisers": self.optimisers.state(),
             "config": self.config.as_dict(),
             "start": None if self.start is None else asdict(self.start),
@@ -286,10 +319,19 @@ class Run:
         self.optimisers.zero_grad()
         return self.processes.gather(guilty)
 
-    def _write_weights(self) -> None:
+    def _write_weights(self, done: bool) -> None:
         scores = last_scores(read_log(self.log.path) if self.log.path.exists() else [], self.config)
-        card = card_of(self.config, self.start, scores, self.notes)
-        save_weights(self.model, self.folder.run / "weights.safetensors", card, overwrite=True)
+        card = card_of(self.config, self.start, self.position.step, scores, self.notes)
+        files = {"weights" if done else "stopped": (self.result, card)}
+        if done and self.step.average is not None:
+            raw = replace(card, scores={}, notes=[*card.notes, "of the last step, not averaged"])
+            files["last-step"] = self.model, raw
+        for name, (model, said) in files.items():
+            path = self.folder.run / f"{name}.safetensors"
+            save_weights(model, path, said, half=self.config.half or not done, overwrite=True)
+        if done:
+            for leftover in self.folder.run.glob("stopped.*"):
+                leftover.unlink()
 
 
 def make_model(config: TrainConfig) -> tuple[nn.Module, list[str]]:

@@ -20,9 +20,11 @@ START = 1 / 25  # of the peak: where one_cycle begins
 END = START * 1e-4  # and where it ends, as torch's own does
 
 
-def rate_at(config: OptimConfig, step: int, steps: int) -> float:
-    """The learning rate of a step, counted from 0.
+def rate_at(config: OptimConfig, step: int, steps: int, first: int = 0) -> float:
+    """The learning rate of a step, counted from 0; `first`: the first one that is taken.
 
+    linear      lr at step 0 to lr_end at `steps`; over a share `warmup` of the steps after `first`,
+                which has 1/25 of it, up to all of it
     constant    lr
     steps       lr / 2ⁿ, n drops so far since the last restart
     one_cycle   lr/25 up to lr over a share `warmup`, then down to lr/250,000 at the last of
@@ -33,6 +35,9 @@ def rate_at(config: OptimConfig, step: int, steps: int) -> float:
     if config.schedule == "steps":
         begun = max((restart for restart in config.restarts if restart <= step), default=0)
         return config.lr * 0.5 ** sum(begun < drop <= step for drop in config.drops)
+    if config.schedule == "linear":
+        rate, rise = config.lr + (config.lr_end - config.lr) * step / steps, config.warmup * steps
+        return rate * min(1.0, START + (1 - START) * (step - first) / rise) if rise else rate
     last = steps + config.tail - 1
     peak = max(config.warmup * (last + 1) - 1, 0.0)
     if step < peak:
@@ -50,9 +55,14 @@ class Optimisers:
     """One optimiser of two groups, W and the rest; and the Stiefel manifold's, where it is needed."""
 
     def __init__(
-        self, model: nn.Module, config: OptimConfig, steps: int, capturable: bool = False
+        self,
+        model: nn.Module,
+        config: OptimConfig,
+        steps: int,
+        capturable: bool = False,
+        first: int = 0,
     ) -> None:
-        self.config, self.steps = config, steps
+        self.config, self.steps, self.first = config, steps, first
         of_w = {id(p) for p in w_parameters(model)}
         on_manifold = [m.P for m in model.modules() if isinstance(m, Riemannian)]
         apart = {id(p) for p in on_manifold}
@@ -90,7 +100,7 @@ class Optimisers:
 
     def set_rates(self, step: int) -> None:
         """Put this step's rates on the device."""
-        rate = rate_at(self.config, step, self.steps)
+        rate = rate_at(self.config, step, self.steps, self.first)
         waiting = step < self.config.w_from_step
         w = 0.0 if waiting else rate * self.config.w_lr_factor
         self.rates["rest"].fill_(rate)

@@ -5,6 +5,7 @@ Only the name and the hash of that file, never its path: a card goes wherever th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lcv.models.build import find
@@ -17,51 +18,66 @@ def start_of(config: TrainConfig, notes: list[str]) -> Card | None:
     """The card of the weights that a run begins with; None where they are random.
 
     notes: what there was to say when they were read, and all that is kept of notes: others are
-    about the old weights, as their scores are
+    about the old weights, as their scores are. Its recipe is kept, for the whole history.
     """
     if config.model.weights is None:
         return None
     card = card_from(find(config.model.weights), [])
-    return Card(data=card.data, licence=card.licence, notes=notes, source=card.source)
+    return replace(card, notes=notes, scores={}, seed=None, progress=None)
 
 
 def card_of(
-    config: TrainConfig, start: Card | None, scores: dict[str, Any], notes: list[str]
+    config: TrainConfig, start: Card | None, step: int, scores: dict[str, Any], notes: list[str]
 ) -> Card:
-    """The card of the weights that a run ends with.
+    """The card of the weights that a run has after a step.
 
     scores: of the last validation, by what it was; notes: what changed on the way
     """
     data = " + ".join(f"{p.weight}×{p.dataset}" for p in config.data.parts)
     data = data or f"procedural {config.data.recipe}"
-    before = start or Card()
+    before, commit = start or Card(), commit_words()
+    recipe = recipe_words(config, step)
+    if before.recipe:
+        other = f" (commit {before.commit})" if before.commit not in ("", commit) else ""
+        recipe = f"{before.recipe}{other}; then {recipe}"
+    else:
+        recipe = f"from {before.source['file'] if before.source else 'random weights'}, {recipe}"
+    if before.data and not before.data.endswith(data):
+        data = f"{before.data}; then {data}"
     return Card(
-        data=f"{before.data}; then {data}" if before.data else data,
-        recipe=recipe_words(config, start),
-        commit=commit_words(),
+        data=data or before.data,
+        recipe=recipe,
+        commit=commit,
         seed=config.seed,
         licence=before.licence,
         scores=scores,
         notes=[*before.notes, *notes],
         source=before.source,
+        progress={"stage": config.name, "step": step, "steps": config.steps},
     )
 
 
-def recipe_words(config: TrainConfig, start: Card | None) -> str:
-    """`from random weights, 1000 steps of 2 pairs at 96×128, 4 iterations, …`"""
-    height, width = config.data.size
-    name = start.source["file"] if start is not None and start.source else "random weights"
-    loss = config.loss.name
-    return ", ".join(
-        [
-            f"from {name}",
-            f"{_count(config.steps, 'step')} of {_count(config.batch, 'pair')} at {height}×{width}",
-            *([] if config.loss.iters is None else [_count(config.loss.iters, "iteration")]),
-            f"{loss} loss" + (f" ({config.loss.stage})" if loss == "unsupervised" else ""),
-            f"{config.optim.optimiser}, {config.optim.schedule} to {config.optim.lr:g}",
-            config.precision,
-        ]
+def recipe_words(config: TrainConfig, step: int) -> str:
+    """`1000 steps of 2 pairs at 96×128, 4 iterations, …`; step: how far it came"""
+    loss, optim, (height, width) = config.loss.name, config.optim, config.data.size
+    first, steps = config.first_step, _count(config.steps, "step")
+    if first or step < config.steps:
+        steps = f"steps {first + 1} to {step} of {config.steps}"
+    unseen = config.data.occluded_weight, config.data.out_of_frame_weight
+    rates = (
+        f"{optim.lr:g} to {optim.lr_end:g}" if optim.schedule == "linear" else f"to {optim.lr:g}"
     )
+    words = [
+        f"{steps} of {_count(config.batch, 'pair')} at {height}×{width}",
+        first and "fresh moments of the optimiser",
+        config.loss.iters is not None and _count(config.loss.iters, "iteration"),
+        f"{loss} loss" + (f" ({config.loss.stage})" if loss == "unsupervised" else ""),
+        unseen != (1, 1) and f"hidden pixels count {unseen[0]:g}, departed ones {unseen[1]:g}",
+        f"{optim.optimiser}, {optim.schedule} {rates}",
+        config.ema and f"weights averaged ({config.ema:g})",
+        config.precision,
+    ]
+    return ", ".join(word for word in words if word)
 
 
 def commit_words() -> str:

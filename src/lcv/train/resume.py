@@ -21,6 +21,8 @@ GROUPS = ("model", "data", "optim", "loss")
 FREE = frozenset(
     [
         "folder",
+        "name",
+        "half",
         "accumulate",
         "graph",
         "compile",

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from lcv.losses.multiscale import multiscale_loss
 from lcv.losses.sequence import sequence_loss
 from lcv.models.types import FlowOutput
+from lcv.train.average import Average
 from lcv.train.batches import TrainBatch
 from lcv.train.compiled import Compiled
 from lcv.train.config import LossConfig, TrainConfig
@@ -44,13 +45,9 @@ def loss_of(
         extra = output.extra or {}
         return multiscale_loss(output.flows, batch.flow, batch.valid, reduce_count=mean, **extra)
     # A network that returns one flow has one prediction, and this is the plain L1 loss.
-    return sequence_loss(
-        output.flows or (output.flow,),
-        batch.flow,
-        batch.valid,
-        gamma=config.gamma,
-        max_flow=config.max_flow,
-    )
+    flows = output.flows or (output.flow,)
+    options = {"gamma": config.gamma, "max_flow": config.max_flow}
+    return sequence_loss(flows, batch.flow, batch.valid, weight=batch.weight, **options)
 
 
 class Step:
@@ -63,6 +60,8 @@ class Step:
         self.model = model
         self.wrapped: nn.Module = model
         self.compiled = Compiled(model) if config.compile else None
+        # After compiling, which may choose another layout: the average has the layout of the weights.
+        self.average = Average(model, config.ema) if config.ema else None
         if processes.world > 1:
             self.wrapped = replicated(model)
         device = processes.device
@@ -79,6 +78,8 @@ class Step:
     def __call__(self, batch: TrainBatch, number: int) -> None:
         """Take one step with this process's share of the batch."""
         self.optimisers.set_rates(number)
+        if self.average is not None:
+            self.average.set_share(number - self.config.first_step)
         self.number.fill_(number)
         if not self.config.graph:
             self._step(batch)
@@ -108,6 +109,8 @@ class Step:
         self.failed_at.copy_(torch.minimum(self.failed_at, failed_now))
         skip = (self.failed_at < NEVER).float()
         self.optimisers.update(skip)
+        if self.average is not None:
+            self.average.update(skip)
         counted = torch.stack([loss, epe, torch.ones_like(loss), batch.valid.any().double()])
         self.totals += torch.where(skip > 0, torch.zeros_like(counted), counted)
 

@@ -79,7 +79,17 @@ def run_together(
 def _check_alike(configs: Sequence[TrainConfig]) -> None:
     if not configs:
         raise ArgumentError("run_together: there is no run, wanted at least one")
-    for name in ("data", "seed", "batch", "accumulate", "precision", "steps", "validation"):
+    alike = (
+        "data",
+        "seed",
+        "batch",
+        "accumulate",
+        "precision",
+        "steps",
+        "first_step",
+        "validation",
+    )
+    for name in alike:
         values = [getattr(config, name) for config in configs]
         other = next((value for value in values if value != values[0]), None)
         if other is not None:
@@ -140,7 +150,7 @@ class _Group:
                 since, began = step, time.perf_counter()
         self._meet()
         self._each(lambda run: run.finish())
-        done = {i: Ended(run.model, run.position.step) for i, run in self.runs.items()}
+        done = {i: Ended(run.result, run.position.step) for i, run in self.runs.items()}
         self.ended |= done
         return [self.ended[i] for i in range(len(self.configs))]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,17 +15,20 @@ from torch import Tensor, nn
 
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
-from lcv.data.synthetic.textures import load_bank, procedural_bank
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.metrics import flow_sums, metrics_of
 from lcv.evaluate.run import Readable
 from lcv.evaluate.sources import records_in
 from lcv.losses.census import census_loss
 from lcv.models.types import tensor_of
+from lcv.train.batches import texture_bank
 from lcv.train.config import SplitConfig, TrainConfig
 from lcv.train.distributed import Processes
 from lcv.train.files import list_records
 from lcv.train.kept import Kept, Pair
+
+if TYPE_CHECKING:
+    from lcv.train.development import Development, PerPair
 
 HELD_OUT_SEED = 2**31  # far from any seed of training
 PAIRS = 48
@@ -34,6 +37,7 @@ SAMPLES = 4
 UNJUDGED = 16  # pairs without truth
 LOWER_IS_BETTER = ("epe", "epe_image", "fl")
 PROCEDURAL = "procedural"
+DEVELOPMENT = "development"
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,7 @@ def held_out_pairs(
     The same ones for every seed. first, step: begin with this batch of them, take every step-th.
     """
     data = config.data
-    if data.textures is None:
-        bank = procedural_bank("held-out", device=str(torch.empty(0, device=device).device))
-    else:
-        bank = load_bank(data.textures, "held-out", detailed=data.detailed, device=device)
+    bank = texture_bank(data, "held-out", device)
     recipe = RECIPES[data.recipe if data.source == "procedural" else "training"]
     for begin in range(first * AT_ONCE, PAIRS, step * AT_ONCE):
         indices = range(begin, min(begin + AT_ONCE, PAIRS))
@@ -97,8 +98,15 @@ class Validation:
         self.config, self.processes, self.kept = config, processes, kept
         self.records: dict[str, Sequence[Readable]] = {}
         self.without_truth: dict[str, Sequence[Readable]] = {}
+        self.development: Development | None = None
+        self.per_pair: PerPair | None = None
+        """Of the development sets, at the last validation on them."""
         for name, where in config.validation.items() if config.validate_every else ():
-            if where == PROCEDURAL:
+            if where == DEVELOPMENT:
+                from lcv.train.development import Development  # few runs are judged by it
+
+                self.development = Development(config, processes, kept)
+            if where in (PROCEDURAL, DEVELOPMENT):
                 continue
             records = records_of(name, where, config)
             if isinstance(where, SplitConfig) and all(r.flow is None for r in records):
@@ -114,11 +122,11 @@ class Validation:
         """
         if not (self.config.validate_every and self.config.validation):
             return
-        known = [
-            f"{name}/{number}"
-            for name in self.config.validation
-            for number in (("census",) if name in self.without_truth else LOWER_IS_BETTER)
-        ]
+        known = []
+        for name, where in self.config.validation.items():
+            numbers = ("census",) if name in self.without_truth else LOWER_IS_BETTER
+            numbers = ("epe",) if where == DEVELOPMENT else numbers
+            known += [f"{name}/{number}" for number in numbers]
         if self.config.best not in known:
             raise ArgumentError(
                 f"best is {self.config.best!r}, wanted a number that validation gives and of which "
@@ -129,7 +137,8 @@ class Validation:
     def __call__(self, model: nn.Module, show: Show | None = None) -> dict[str, float]:
         """Named metrics, each under the name of its dataset: "procedural/epe", …; and
         "procedural/zero_flow_epe", the EPE of no motion at all, to compare with. Without truth,
-        "film/census" and "film/zero_flow_census".
+        "film/census" and "film/zero_flow_census". Of the development sets "development/epe", their
+        mean, "development/street/epe", "development/street/boundary", ….
 
         Every process measures its share, and each is given the numbers of the whole. show: is
         given the first pairs of each dataset. Every module is left in the mode it was in.
@@ -138,9 +147,13 @@ class Validation:
         model.eval()
         try:
             results: dict[str, float] = {}
-            for name in self.config.validation:
+            for name, where in self.config.validation.items():
                 if name in self.without_truth:
                     results |= self._compare_frames(model, name)
+                elif where == DEVELOPMENT and self.development is not None:
+                    self.per_pair = self.development(model, self._options())
+                    numbers = self.per_pair.numbers()
+                    results |= {f"{name}/{key}": value for key, value in numbers.items()}
                 else:
                     results |= self._measure(model, name, show)
             return results
@@ -148,10 +161,13 @@ class Validation:
             for module, training in modes.items():
                 module.training = training
 
+    def _options(self) -> dict[str, Any]:
+        iters = self.config.validate_iters
+        return {} if iters is None else {"iters": iters}
+
     def _measure(self, model: nn.Module, name: str, show: Show | None) -> dict[str, float]:
         device = self.processes.device
-        iters = self.config.validate_iters
-        options: dict[str, Any] = {} if iters is None else {"iters": iters}
+        options = self._options()
         dtype = tensor_of(model).dtype
         sums = torch.zeros(2, 8, dtype=torch.float64, device=device)
         shown = 0
@@ -241,7 +257,8 @@ def records_of(name: str, where: str | SplitConfig, config: TrainConfig) -> Sequ
         return records or list(dataset)
     if not Path(where).exists():
         raise ArgumentError(
-            f"validation.{name}: there is no {where}; wanted a dataset, or the word {PROCEDURAL}"
+            f"validation.{name}: there is no {where}; wanted a dataset, or the words "
+            f"{PROCEDURAL} or {DEVELOPMENT}"
         )
     try:
         return records_in([where])

@@ -1,0 +1,74 @@
+"""Our own RAFT-large with LCV in three stages, from random weights: what is to follow ours_raft_large.
+
+Command    lcv train ours_large --data.textures PHOTOGRAPHS
+           In slices of half an hour, wherever there is a GPU: --minutes 28, and then
+           --start FILE with what the slice before has left.
+Hardware   one H200: three hours, by the times of single steps.
+Result     not yet run.
+
+A has many steps of few iterations, and lets the network guess nothing: what moves by itself and is
+not seen again does not count. B has more iterations and counts every pixel, C also larger frames, for
+large motion and what leaves the frame. One decay over all three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lcv.train.config import (
+    DataConfig,
+    LossConfig,
+    ModelConfig,
+    OptimConfig,
+    Stages,
+    TrainConfig,
+    one_decay,
+)
+
+
+def recipe() -> Stages:
+    A = TrainConfig(
+        model=ModelConfig("raft-large", inner_product="elliptical"),
+        data=DataConfig(
+            source="procedural",
+            recipe="hidden",
+            textures="textures",
+            detailed=True,
+            occluded_weight=0.0,
+            out_of_frame_weight=0.0,
+            size=(320, 448),
+            ahead=8,
+        ),
+        optim=OptimConfig(warmup=0.02, weight_decay=1e-4),
+        loss=LossConfig("sequence", gamma=0.8, iters=6),
+        steps=80_000,
+        batch=12,
+        ema=0.999,
+        precision="bf16",
+        graph=True,
+        compile=True,
+        folder="runs/ours_large",
+        save_every=1000,
+        validate_every=5000,
+        validate_iters=20,
+        validation={"development": "development"},
+        best="development/epe",
+    )
+    B = replace(
+        A,
+        data=replace(A.data, occluded_weight=1.0, out_of_frame_weight=1.0),
+        optim=replace(A.optim, warmup=0.01),
+        loss=replace(A.loss, gamma=0.85, iters=12),
+        steps=40_000,
+        seed=1,
+    )
+    C = replace(
+        B,
+        model=replace(B.model, freeze_batch_norm=True),
+        data=replace(B.data, size=(384, 768)),
+        loss=replace(B.loss, iters=16),
+        steps=24_000,
+        batch=6,
+        seed=2,
+    )
+    return one_decay({"A": A, "B": B, "C": C}, lr=4e-4)
