@@ -20,13 +20,14 @@ import math
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lcv.data.synthetic.recipe import RECIPES
+from lcv.data.synthetic.recipe import GENTLE, HIDDEN, RECIPES, SPACE, STREET
+from lcv.data.synthetic.settings import Mixture
 from lcv.errors import ArgumentError, LcvError
 from lcv.evaluate.compare import bootstrap_interval
 from lcv.recipes import config_from
@@ -43,11 +44,21 @@ class Variant:
     recipe: Any = None
 
 
+NO_RELIEF = [replace(kind, relief_probability=0.0) for kind in (GENTLE, SPACE, STREET)]
 VARIANTS = {
     "base": Variant(),
-    "unseen-0": Variant({"data.occluded_weight": 0.0, "data.out_of_frame_weight": 0.0}),
-    "gamma-85": Variant({"loss.gamma": 0.85}),
-    "fine": Variant({"data.recipe": "fine"}),
+    "mixed": Variant({"data.recipe": "mixed"}),
+    "no-relief": Variant(recipe=Mixture(tuple(zip((0.35, 0.45, 0.2), NO_RELIEF, strict=True)))),
+    "hidden-flat": Variant(recipe=Mixture(((0.35, HIDDEN), (0.45, SPACE), (0.2, STREET)))),
+    "no-street": Variant(recipe=Mixture(((0.45, GENTLE), (0.55, SPACE)))),
+    "unseen-0": Variant(
+        {
+            "data.recipe": "mixed",
+            "data.occluded_weight": 0.0,
+            "data.out_of_frame_weight": 0.0,
+        }
+    ),
+    "gamma-85": Variant({"data.recipe": "mixed", "loss.gamma": 0.85}),
 }
 
 

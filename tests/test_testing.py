@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 import lcv
-from lcv.testing import CHECKS, check_flow_model, members
+from lcv.models.types import MEMBERS
+from lcv.testing import CHECKS, check_flow_model
 from testing.toy import Toy
 
 
@@ -32,7 +33,7 @@ def test_what_is_no_flow_model_is_told_what_it_lacks():
         AssertionError, match=r"Linear is no FlowModel: it has no core_for_export, "
     ):
         check_flow_model(nn.Linear(2, 2))
-    assert {"encode", "match", "stride", "names", "with_volume"} <= set(members())
+    assert {"encode", "match", "stride", "names", "with_volume"} <= MEMBERS
 
 
 class Random(Toy):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from lcv.errors import LcvError
 from lcv.inner_product import FORMS
-from lcv.models.types import FlowModel, FlowOutput, tensor_of
+from lcv.models.types import MEMBERS, FlowOutput, tensor_of
 
 CLOSE = 1e-3
 """The share of a flow's norm by which rounding may change it: a batch, another volume."""
@@ -27,7 +27,7 @@ SEED = 2020
 
 def check_flow_model(model: Any) -> None:
     """Raise an AssertionError that lists everything in which a network breaks the contract."""
-    missing = [name for name in members() if not hasattr(model, name)]
+    missing = sorted(name for name in MEMBERS if not hasattr(model, name))
     if missing:
         raise AssertionError(
             f"{type(model).__name__} is no FlowModel: it has no {', '.join(missing)}. See "
@@ -46,12 +46,6 @@ def check_flow_model(model: Any) -> None:
     if faults:
         lines = "\n".join(f"- {fault}" for fault in faults)
         raise AssertionError(f"{type(model).__name__} breaks the contract:\n{lines}")
-
-
-def members() -> list[str]:
-    """The names that a FlowModel has."""
-    declared = {**FlowModel.__annotations__, **vars(FlowModel)}
-    return sorted(name for name in declared if not name.startswith("_"))
 
 
 class _Copy:

@@ -22,7 +22,7 @@ from lcv.export.sizes import choose_sizes
 from lcv.export.trace import trace
 from lcv.files import check_output, whole_file
 from lcv.models.build import spec_of
-from lcv.models.types import Defaults, ExportRule, FlowModel
+from lcv.models.types import Defaults, ExportRule, is_flow_model
 
 FORMATS: dict[str, ModuleType] = {"onnx": onnx_file, "torch": torch_file}
 
@@ -54,7 +54,7 @@ def export_model(
     path = Path(path)
     name = spec_of(model).name
     kind = choose_format(path, format)
-    if not isinstance(model, FlowModel):
+    if not is_flow_model(model):
         raise ArgumentError(f"export: {name} is no network; make it one with lcv.wrap")
     rule = model.export_rule
     lookup = choose_lookup(name, rule, lookup)

@@ -22,7 +22,7 @@ from lcv.models.archive import Checkpoint
 from lcv.models.build import from_checkpoint, spec_of
 from lcv.models.cards import Card, card_path, in_half, save_weights, write_card
 from lcv.models.registry import NETWORKS
-from lcv.models.types import Family, FlowModel
+from lcv.models.types import Family, is_flow_model
 from lcv.models.weights import model_of
 
 BY_ENDING = {".safetensors": "lcv", ".pth": "authors", ".tar": "authors", ".npz": "authors"}
@@ -77,7 +77,7 @@ def write_weights(
 
 
 def _family_of(model: nn.Module, name: str) -> Family:
-    known: tuple[Family, ...] = model.names if isinstance(model, FlowModel) else ()
+    known: tuple[Family, ...] = model.names if is_flow_model(model) else ()
     for family in known:
         if family.name == name and family.write is not None:
             return family

@@ -18,7 +18,7 @@ from lcv.errors import ArgumentError
 from lcv.inner_product import INNER_PRODUCTS, Euclidean, InnerProduct, make_inner_product
 from lcv.inner_product.base import transform
 from lcv.models.convention import ENCODERS
-from lcv.models.types import FlowModel
+from lcv.models.types import is_flow_model
 from lcv.models.wrap import Wrapped, copied, level_of, wrap
 
 
@@ -41,7 +41,7 @@ def attach(
     """
     _check_bare("attach", model)
     twin: Any = copied(model)
-    if isinstance(model, FlowModel) and not isinstance(model, Wrapped):
+    if is_flow_model(model) and not isinstance(model, Wrapped):
         given = {"after": after, "channels": channels, **convention}
         named = [name for name, value in given.items() if value is not None]
         if named:
@@ -186,7 +186,7 @@ def fold(model: nn.Module, into: str | None = None) -> nn.Module:
     Facts: equal to rounding; as many parameters as the vanilla network.
     """
     _check_bare("fold", model)
-    if not isinstance(model, FlowModel):
+    if not is_flow_model(model):
         raise ArgumentError(f"fold: there is no inner product in this {type(model).__name__}")
     twin: Any = copied(model)
     if isinstance(twin, Wrapped):

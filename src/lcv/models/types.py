@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -122,7 +122,6 @@ class ExportRule:
     fits_any: bool = True
 
 
-@runtime_checkable
 class FlowModel(Protocol):
     """A network: features → inner product → cost volume → head.
 
@@ -185,6 +184,20 @@ class FlowModel(Protocol):
 
     def core_for_export(self, lookup: str) -> nn.Module:
         """A copy that a tracer can follow, costs read by the named operator."""
+
+
+MEMBERS = frozenset(
+    name for name in {**FlowModel.__annotations__, **vars(FlowModel)} if not name.startswith("_")
+)
+"""The names that a FlowModel has."""
+
+
+def is_flow_model(model: object) -> TypeGuard[Any]:
+    """Whether a network has all that the contract asks for.
+
+    `isinstance` would not see members that are submodules, from Python 3.12 on.
+    """
+    return callable(model) and all(hasattr(model, name) for name in MEMBERS)
 
 
 def tensor_of(model: nn.Module) -> Tensor:

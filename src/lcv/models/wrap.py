@@ -22,10 +22,10 @@ from lcv.models.types import (
     Defaults,
     ExportRule,
     Fitted,
-    FlowModel,
     FlowOutput,
     Role,
     check_volume,
+    is_flow_model,
     refuse_options,
     tensor_of,
 )
@@ -49,7 +49,7 @@ def wrap(network: Callable[..., Any], **convention: Any) -> Wrapped:
 
     The `state_dict` keeps the network's own names. The network is shared, not copied.
     """
-    if isinstance(network, FlowModel):
+    if is_flow_model(network):
         raise ArgumentError("wrap: this network is a FlowModel already; use it as it is")
     if not callable(network) or isinstance(network, type):
         raise ArgumentError(
@@ -64,7 +64,7 @@ def wrap(network: Callable[..., Any], **convention: Any) -> Wrapped:
 
 def as_flow_model(network: Any, name: str) -> Any:
     """A network that fulfils the contract, or one whose convention is known, wrapped."""
-    if isinstance(network, FlowModel):
+    if is_flow_model(network):
         return network
     if known_convention(network) is not None:
         return wrap(network)

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from lcv.errors import ArgumentError
-from lcv.models.types import FlowModel, FlowOutput, Role
+from lcv.models.types import FlowModel, FlowOutput, Role, is_flow_model
 
 TILES = "tiles"
 """The strategy that cuts frames into tiles, for networks that can start from a given flow."""
@@ -65,7 +65,7 @@ class Matcher:
 
 def matcher_for(model: nn.Module, name: str, iters: int | None, pad: str | None) -> Matcher:
     """The matcher of a network, its settings checked before any work is done."""
-    if not isinstance(model, FlowModel):
+    if not is_flow_model(model):
         raise ArgumentError(f"{name} is a {type(model).__name__}; make it a network with lcv.wrap")
     takes = {"iters": model.defaults.iters is not None, "pad": bool(model.defaults.pads)}
     for option, value in (("iters", iters), ("pad", pad)):

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from lcv.errors import ArgumentError
-from lcv.models.types import FlowModel
+from lcv.models.types import is_flow_model
 
 
 class Compiled:
@@ -25,7 +25,7 @@ class Compiled:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        parts = model.parts_to_compile() if isinstance(model, FlowModel) else []
+        parts = model.parts_to_compile() if is_flow_model(model) else []
         if not parts:
             raise ArgumentError(
                 f"compile: nothing in a {type(model).__name__} is known to gain by it. Leave it off."
