@@ -41,6 +41,10 @@ def run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         make_parser(TrainConfig()).print_help()
         return 0
+    if arguments[0] == "finetune":
+        from lcv.cli.finetune import run as finetune
+
+        return finetune(arguments[1:])
     if arguments[0].startswith("-"):
         raise ArgumentError(
             f"the first word is {arguments[0]!r}, wanted a recipe: "
@@ -69,7 +73,7 @@ def run(arguments: list[str]) -> int:
     from lcv.train.stages import stages_left
 
     where = {"start": chosen["start"], "only": chosen["stage"], "minutes": chosen["minutes"]}
-    code, device = None, _device(chosen["device"])
+    code, device = None, device_of(chosen["device"])
     for config, minutes in stages_left(stages, chosen["resume"], **where):
         code = train(config, chosen["resume"], device, chosen["tensorboard"], minutes)
     if code is None and _is_first():
@@ -139,7 +143,7 @@ def train(
     return 0
 
 
-def _device(asked: str | None) -> str | None:
+def device_of(asked: str | None) -> str | None:
     try:
         return None if asked is None else device_name(asked)
     except argparse.ArgumentTypeError as error:
@@ -151,7 +155,8 @@ def make_parser(base: TrainConfig) -> ArgumentParser:
     parser = ArgumentParser(
         prog="lcv train",
         usage="lcv train RECIPE [--resume auto|CHECKPOINT] [--SETTING VALUE …] [--print_config]",
-        description=f"Train as a recipe says. Recipes: {', '.join(recipe_names())}; or the path of "
+        description=f"Train as a recipe says, or on pairs of your own: `lcv train finetune --help`. "
+        f"Recipes: {', '.join(recipe_names())}; or the path of "
         f"a .py file with a function recipe(), or of a run's config.json. `lcv train RECIPE --help` "
         f"shows that recipe's settings as defaults; --print_config prints, as JSON, what all of "
         f"it comes to, and does nothing.",
@@ -233,32 +238,58 @@ def _classes(module: str) -> list[ast.ClassDef]:
 
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> dict[str, Any]:
-    """The words as nested values; what is wrong with them as one sentence."""
+    """The words as nested values; all that is wrong with them in one error."""
     known = [option for action in parser._actions for option in action.option_strings]
+    remember(parser._actions, arguments)
+    words, faults = arguments, []
     for word in arguments[1:]:
         option = word.partition("=")[0]
         if option.startswith("--") and not _is_known(option, known):
-            raise ArgumentError(f"there is no option {option}{nearest(option, known)}; {HELP}")
-    remember(parser._actions, arguments)
-    try:
-        return dict(parser.parse_args(arguments).as_dict())
-    except argparse.ArgumentError as error:
-        said = _sentence(" ".join(str(error).split()), parser)
-        raise ArgumentError(f"{said}; {HELP}") from None
+            faults.append(f"there is no option {option}{nearest(option, known)}")
+            words = _without(words, option)
+    while True:
+        try:
+            found = dict(parser.parse_args(words).as_dict())
+            break
+        except argparse.ArgumentError as error:
+            said, option = _sentence(" ".join(str(error).split()), parser)
+            faults.append(said)
+            rest = _without(words, option)
+            if rest == words:
+                break
+            words = rest
+    if faults:
+        raise ArgumentError(f"{'; '.join(faults)}; {HELP}")
+    return found
 
 
-def _sentence(message: str, parser: ArgumentParser) -> str:
-    """jsonargparse's words as ours; what is not known here is passed on as it is."""
+def _without(words: list[str], option: str) -> list[str]:
+    """The words without an option and its value."""
+    kept, after = [], False
+    for word in words:
+        own = word == option or word.startswith(f"{option}=")
+        if not own and not (after and not word.startswith("--")):
+            kept.append(word)
+        after = word == option
+    return kept
+
+
+def _sentence(message: str, parser: ArgumentParser) -> tuple[str, str]:
+    """jsonargparse's words as ours, and the option that they are about.
+
+    What is not known here is passed on as it is, with no option.
+    """
     found = re.fullmatch(r'Parser key "(.*?)": (.*?)\.? Got value: (.*)', message)
     if found is None:
-        return message
+        return message, ""
+    option = f"--{found[1]}"
     wanted = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", found[2])
     if wanted.startswith("Expected a tuple"):
         like = _in_brackets(found[1], parser)
-        return f"--{found[1]} is {found[3]!r}, wanted values in brackets, such as '{like}'"
+        return f"{option} is {found[3]!r}, wanted values in brackets, such as '{like}'", option
     for kind, words in KINDS.items():
         wanted = re.sub(rf"Expected an? {kind}", f"wanted {words}", wanted)
-    return f"--{found[1]} is {found[3]!r}, {wanted}"
+    return f"{option} is {found[3]!r}, {wanted}", option
 
 
 def _in_brackets(name: str, parser: ArgumentParser) -> str:

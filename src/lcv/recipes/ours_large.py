@@ -31,7 +31,7 @@ def recipe() -> Stages:
         model=ModelConfig("raft-large", inner_product="elliptical"),
         data=DataConfig(
             source="procedural",
-            recipe="hidden",
+            recipe="mixed",
             textures="textures",
             detailed=True,
             occluded_weight=0.0,

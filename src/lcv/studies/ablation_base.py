@@ -10,7 +10,7 @@ import torch
 from lcv.errors import ArgumentError
 from lcv.models.build import build
 from lcv.models.types import FlowModel
-from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
+from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig, changed
 
 VALIDATIONS = 6
 
@@ -37,12 +37,7 @@ def procedural_base(model: str, weights: str | None) -> TrainConfig:
         precision="bf16",
         folder="",
     )
-    for name, value in defaults.finetuning.items():
-        group, _, field = name.rpartition(".")
-        if group:
-            field, value = group, replace(getattr(base, group), **{field: value})
-        base = replace(base, **{field: value})
-    return base
+    return changed(base, defaults.finetuning)
 
 
 def paced(base: TrainConfig, every: int | None = None) -> TrainConfig:

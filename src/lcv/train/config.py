@@ -6,6 +6,7 @@ one is saved beside the checkpoints.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -209,37 +210,53 @@ class TrainConfig:
     """The number by which the best checkpoint is chosen, lower being better."""
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("optim.optimiser", self.optim.optimiser, OPTIMISERS),
-            ("optim.schedule", self.optim.schedule, SCHEDULES),
-            ("precision", self.precision, PRECISIONS),
-            ("loss.name", self.loss.name, LOSSES),
-            ("loss.stage", self.loss.stage, STAGES),
-        ):
-            if value not in known:
-                raise ArgumentError(f"{name} is {value!r}, wanted one of {', '.join(known)}")
-        for name in ("steps", "batch", "accumulate", "log_every", "save_every"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"{name} is {getattr(self, name)}, wanted at least 1")
-        if not 0 <= self.first_step <= self.steps:
-            raise ArgumentError(
+        faults = [
+            f"{name} is {value!r}, wanted one of {', '.join(known)}"
+            for name, value, known in (
+                ("optim.optimiser", self.optim.optimiser, OPTIMISERS),
+                ("optim.schedule", self.optim.schedule, SCHEDULES),
+                ("precision", self.precision, PRECISIONS),
+                ("loss.name", self.loss.name, LOSSES),
+                ("loss.stage", self.loss.stage, STAGES),
+            )
+            if value not in known
+        ]
+        faults += [
+            f"{name} is {getattr(self, name)}, wanted at least 1"
+            for name in ("steps", "batch", "accumulate", "log_every", "save_every")
+            if getattr(self, name) < 1
+        ]
+        if not 0 <= self.first_step <= max(0, self.steps):
+            faults.append(
                 f"first_step is {self.first_step}, wanted from 0 to the {self.steps} steps there are"
             )
         if not 0 <= self.ema < 1:
-            raise ArgumentError(f"ema is {self.ema}, wanted 0 (none) or a decay below 1")
+            faults.append(f"ema is {self.ema}, wanted 0 (none) or a decay below 1")
         weighted = (self.data.occluded_weight, self.data.out_of_frame_weight) != (1, 1)
         if weighted and (self.data.source, self.loss.name) != ("procedural", "sequence"):
-            raise ArgumentError(
+            faults.append(
                 f"data.occluded_weight and data.out_of_frame_weight are for procedural pairs and the "
                 f"sequence loss; data.source is {self.data.source} and loss.name {self.loss.name}"
             )
         if not all(0 < share <= 1 for share in self.loss.patch):
-            raise ArgumentError(
+            faults.append(
                 f"loss.patch is {self.loss.patch}, wanted shares above 0, up to 1, of the crop"
             )
+        if faults:
+            raise ArgumentError("; ".join(faults))
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def changed(config: TrainConfig, settings: Mapping[str, Any]) -> TrainConfig:
+    """The configuration with other values of these settings, by dotted name."""
+    for name, value in settings.items():
+        group, _, field_ = name.rpartition(".")
+        if group:
+            field_, value = group, replace(getattr(config, group), **{field_: value})
+        config = replace(config, **{field_: value})
+    return config
 
 
 Stages = dict[str, TrainConfig]

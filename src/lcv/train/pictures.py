@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from torch import Tensor
 
@@ -28,6 +30,25 @@ def judged_picture(pair: Judged) -> np.ndarray:
         f"error, white {SINTEL_LIMIT:.0f} px": sintel_error_map(flow, truth, valid),
     }
     return side_by_side(list(pictures.values()), list(pictures))
+
+
+def before_after_picture(before: Sequence[Judged], after: Sequence[Judged]) -> np.ndarray:
+    """A row for each pair: frame, truth, flow before and after training, (H, W, 3) uint8.
+
+    The three flows of a pair share the truth's scale; below each is its mean error.
+    """
+    pictures, labels = [], []
+    for old, new in zip(before, after, strict=True):
+        truth, valid = _rows(old.truth), old.valid[0].cpu().numpy()
+        scale = flow_scale(truth, valid)
+        pictures.append(_rows(old.image).clip(0, 255).round().astype(np.uint8))
+        pictures.append(flow_to_colour(truth, scale, valid))
+        labels += ["frame", f"truth, longest {scale:.1f} px"]
+        for when, pair in (("before", old), ("after", new)):
+            error = (pair.flow - pair.truth).norm(dim=0)[pair.valid[0]].mean()
+            pictures.append(flow_to_colour(_rows(pair.flow), scale))
+            labels.append(f"{when}, EPE {error:.2f} px")
+    return side_by_side(pictures, labels, columns=4)
 
 
 def _rows(x: Tensor) -> np.ndarray:

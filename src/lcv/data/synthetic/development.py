@@ -58,7 +58,7 @@ DEVELOPMENT: dict[str, Recipe] = {
         layers=8,
         objects=(4, 7),
         object_size=(0.15, 0.6),
-        texture_scale=(0.3, 1.1),
+        texture_scale=(0.2, 0.6),
         round_probability=0.8,
     ),
 }
