@@ -96,7 +96,7 @@ def test_data_and_licence_follow_a_published_file_through_every_verb(tmp_path, c
         text = (tmp_path / card).read_text()
         said = json.loads(text)
         assert said["licence"] == "BSD-3-Clause"
-        assert said["data"] == PUBLISHED["raft-small"].data
+        assert said["data"] == PUBLISHED["raft-small-things"].data
         assert said["source"] == {"file": before, "sha256": sha256_of(tmp_path / before)}
         assert said["sha256"] == sha256_of(tmp_path / after)
         assert str(tmp_path) not in text

@@ -16,6 +16,7 @@ import pytest
 
 from lcv.errors import ArgumentError, FileError, WeightsError
 from lcv.models import published
+from lcv.models.embedded import EMBEDDED
 from lcv.models.published import PUBLISHED, Published, fetch
 from testing.shared import shared
 
@@ -121,6 +122,7 @@ FETCH = """
 import sys
 from pathlib import Path
 from lcv.models import published
+from lcv.models.embedded import EMBEDDED
 published.PUBLISHED = {"one": published.Published("raft-small", *sys.argv[1:4], "nothing")}
 print(published.fetch("one", Path(sys.argv[4])))
 """
@@ -214,3 +216,7 @@ def test_unknown_names_list_the_known_ones(tmp_path):
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_table_s_hashes_are_those_of_the_published_files(name):
     published.verify(shared("weights", f"{name}.pth"), PUBLISHED[name].sha256)
+
+
+def test_no_name_means_both_embedded_and_published_weights():
+    assert not set(EMBEDDED) & set(PUBLISHED)

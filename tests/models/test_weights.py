@@ -307,8 +307,9 @@ def test_what_load_and_build_cannot_do_is_said(tmp_path):
         lcv.build("raft-small-vanilla")
     with pytest.raises(FileError, match=r"there is no such file.*\(did you mean raft-kitti\?\)"):
         lcv.load("raft-large", weights="rafft-kitt.pth")
-    with pytest.raises(FileError, match="`lcv models --fetch raft-sintel` fetches the published"):
-        lcv.load("raft-large", weights=tmp_path / "raft-sintel.pth")
+    for file, name in (("raft-sintel", "raft-sintel"), ("raft-small", "raft-small-things")):
+        with pytest.raises(FileError, match=f"`lcv models --fetch {name}` fetches the published"):
+            lcv.load("raft-large", weights=tmp_path / f"{file}.pth")
     with pytest.raises(WeightsError, match=r"no weights of this network .* give weights=FILE"):
         lcv.load("vcn")
     with pytest.raises(ArgumentError, match="no network of its own"):

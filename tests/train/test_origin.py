@@ -109,7 +109,7 @@ def test_a_published_checkpoints_licence_and_data_travel(tiny):
     weights = shared("weights", "raft-small.pth")
     start = start_of(tiny(model=ModelConfig("raft-small", weights=str(weights))), [])
     assert start is not None
-    published = PUBLISHED["raft-small"]
+    published = PUBLISHED["raft-small-things"]
     assert start.source == {"file": "raft-small.pth", "sha256": published.sha256}
     assert (start.licence, start.data) == (published.licence, published.data)
 

@@ -219,8 +219,7 @@ def _check_said_options(checkpoint: Checkpoint, found: Found) -> None:
 def find(weights: str | os.PathLike[str]) -> Path:
     """The file behind a path, or behind the name of embedded weights or of a published checkpoint.
 
-    A file comes first. Of the two sets called raft-small, the embedded one is meant, which is what
-    the name means everywhere else; the authors' is had by its path, which `fetch` gives.
+    A file comes first. No name is of both kinds: the authors' small RAFT is raft-small-things.
     """
     if not isinstance(weights, str | os.PathLike):
         hint = " (for a state_dict, build the network and call load_state_dict)"
@@ -244,10 +243,11 @@ def find(weights: str | os.PathLike[str]) -> Path:
             raise FileError(f"{path}: this is a folder, wanted a checkpoint file")
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    known = dict.fromkeys((*EMBEDDED, *PUBLISHED))
+    known = (*EMBEDDED, *PUBLISHED)
     hint = did_you_mean(path.stem, known)
-    if path.stem in PUBLISHED:
-        hint = f" (`lcv models --fetch {path.stem}` fetches the published one and prints its path)"
+    for name, published in PUBLISHED.items():
+        if path.name == Path(published.member).name:
+            hint = f" (`lcv models --fetch {name}` fetches the published one and prints its path)"
     raise FileError(
         f"{path}: there is no such file, nor embedded or published weights of that name{hint}; "
         f"wanted a checkpoint's path, or one of {', '.join(known)}"

@@ -54,7 +54,7 @@ PUBLISHED = {
         "b9d170362415e1a27bd8402ee966a3ddf0d60df9b2df2c0b4949f5ced490a9e6",
         "raft-sintel, fine-tuned on KITTI 2015",
     ),
-    "raft-small": Published(
+    "raft-small-things": Published(
         "raft-small",
         RAFT_ARCHIVE,
         "models/raft-small.pth",
