@@ -87,7 +87,10 @@ def base_of(*words):
 
 
 def test_words_change_the_base_or_the_recipe():
-    base = base_of("--weights", "x.pth", "--lr", "2e-4", "--steps", "60", "--size", "96", "128")
+    words = ("--lr", "2e-4", "--steps", "60", "--size", "96", "128")
+    base = base_of("--weights", "raft-kitti", *words)
+    assert (base.model.name, base.model.weights) == ("raft-large", "raft-kitti")
+    base = base_of("--model", "raft-small", "--weights", "x.pth", *words)
     assert (base.model.name, base.model.weights) == ("raft-small", "x.pth")
     assert (base.optim.lr, base.steps, base.validate_every) == (2e-4, 60, 10)
     assert base.data.size == (96, 128)

@@ -155,3 +155,21 @@ def test_train_twenty_steps_with_lcv_and_inspect(model, place, tmp_path):
     run("inspect", model, "--weights", weights, "-o", tmp_path / "look")
     said = json.loads((tmp_path / "look" / "inspect.json").read_text())
     assert said["model"]["inner_product"] == "elliptical"
+
+
+def test_a_file_of_weights_alone_names_its_network(place, tmp_path, monkeypatch):
+    monkeypatch.setitem(
+        registry.NETWORKS, "toy", Entry(lambda inner_product="euclidean": _toy(inner_product))
+    )
+    file = tmp_path / "mine.safetensors"
+    lcv.save(lcv.build("toy", "euclidean"), file)
+    pairs, found = place / "pairs.txt", []
+    for k, words in enumerate(
+        (("--model", "toy", "--weights", file), ("--weights", file), ("--model", file))
+    ):
+        run("eval", "--data", pairs, *words, "-o", tmp_path / f"{k}.json")
+        found.append(json.loads((tmp_path / f"{k}.json").read_text())["results"])
+    words = ("--stress", "gamma", "--levels", "gamma=0.5", "--weights", file, "--pictures", 0)
+    run("robust", "--data", pairs, *words, "-o", tmp_path / "robust")
+    assert found[0] == found[1] == found[2]
+    run("export", "--weights", file, "-o", tmp_path / "toy.pt2", "--size", "32x40")

@@ -125,9 +125,7 @@ def test_what_cannot_be_learned_is_one_sentence(home, tmp_path, capsys, more, me
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--data x -o y", "missing: --model M (a network's name, or file.py:factory)"),
-        ("--weights w --model m --data x -o y", "give that first"),
-        ("--model m --weights a --weights b --data x -o y", "has two --weights"),
+        ("--data x -o y", "missing: --model M or --weights FILE, a network to put under stress"),
         ("--model m --data x", "missing: -o/--output FOLDER"),
         ("--model m --data x -o y --margin -1", "--margin is '-1', wanted a number of 0 or more"),
         ("learn --model m -o y.png --diameters 5 2", "--diameters is 5 2, wanted the smaller"),

@@ -15,7 +15,7 @@ from lcv.errors import ArgumentError, FileError, WeightsError
 from lcv.inner_product import INNER_PRODUCTS
 from lcv.inner_product.convert import to_authors as raw_of
 from lcv.models.archive import read_checkpoint
-from lcv.models.build import NETWORKS
+from lcv.models.build import NETWORKS, network_and_weights, spec_of
 from lcv.models.cards import Card, card_path, save_weights
 from lcv.models.ddflow.names import to_tensorflow
 from lcv.models.families import write_weights
@@ -324,3 +324,19 @@ def test_nothing_is_overwritten_and_only_safetensors_are_written(tmp_path):
     save_weights(model, tmp_path / "a.safetensors", overwrite=True)
     with pytest.raises(WeightsError, match=r"written as \.safetensors, got '\.pth'"):
         save_weights(model, tmp_path / "a.pth")
+
+
+def test_a_file_says_its_network(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lcv.save(lcv.load("raft-small"), "mine.safetensors")
+    by_file, alone = lcv.load("mine.safetensors"), lcv.load(None, weights="mine.safetensors")
+    for model in (by_file, alone):
+        assert spec_of(model) == spec_of(lcv.load("raft-small"))
+    assert network_and_weights(None, "raft-small-vanilla") == ("raft-small", "raft-small-vanilla")
+    assert network_and_weights("raft-kitti") == ("raft-large", "raft-kitti")
+    with pytest.raises(
+        ArgumentError, match="the model is the file 'mine.safetensors', and weights"
+    ):
+        lcv.load("mine.safetensors", weights="other.pth")
+    with pytest.raises(ArgumentError, match="no network is named; there are raft-large"):
+        lcv.load(None)

@@ -133,21 +133,24 @@ def make_parser() -> argparse.ArgumentParser:
 
 def base_from(options: argparse.Namespace) -> TrainConfig:
     """What all columns share: the recipe's or the ready base, with what was said changed."""
+    from lcv.models.build import network_and_weights
     from lcv.studies.ablation_base import paced, procedural_base
 
-    weights = None if options.weights == RANDOM else options.weights
+    weights, named = (None if options.weights == RANDOM else options.weights), options.model
+    if options.recipe is None and (named or weights):
+        named, weights = network_and_weights(named, weights)
     if options.recipe is not None:
         from lcv.recipes import load_recipe
 
         base = load_recipe(options.recipe)
-        model = {"name": options.model} if options.model is not None else {}
+        model = {"name": named} if named is not None else {}
         model |= {"weights": weights} if options.weights is not None else {}
         base = replace(base, model=replace(base.model, **model))
     else:
         from lcv.models.registry import check_name
 
-        check_name(options.model or "raft-small")
-        base = procedural_base(options.model or "raft-small", weights)
+        check_name(named or "raft-small")
+        base = procedural_base(named or "raft-small", weights)
     if base.model.weights is None and options.weights is None:
         raise ArgumentError(
             f"--weights is missing, wanted a checkpoint to begin with, or the word {RANDOM}"

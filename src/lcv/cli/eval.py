@@ -31,8 +31,8 @@ class _Model(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         entrants = list(namespace.entrants or [])
         if option == "--weights":
-            if not entrants:
-                raise ArgumentError("--weights belong to the --model before them; give that first")
+            if not entrants:  # a file says its network itself
+                entrants.append((None, []))
             entrants[-1] = (entrants[-1][0], [*entrants[-1][1], *values])
         else:
             entrants += [(name, []) for name in values]
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         action=_Model,
         nargs="+",
         metavar="M",
-        help="a network's name, or file.py:factory",
+        help="a network's name, a file of weights, or file.py:factory",
     )
     what.add_argument(
         "--weights",
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         action=_Model,
         nargs="+",
         metavar="W",
-        help="of the --model before: a file, a published name, or kitti=FILE for the datasets "
+        help="of the --model before, or alone: a file, a published name, or kitti=FILE for the datasets "
         "whose name begins so; without, our own",
     )
     what.add_argument(
@@ -147,8 +147,8 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         warm_start=chosen.warm_start,
     )
     from lcv.evaluate.entrants import (
-        Entrant,
         check_entrants,
+        entrant_of,
         evaluate_entrant,
         parse_weights,
     )
@@ -162,7 +162,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     try:
         # The benchmark is made on the CPU, so that it is the same to the bit on every machine.
         records = records_in(chosen.data, split=chosen.split, only=chosen.only, limit=chosen.limit)
-        entrants = [Entrant(name, parse_weights(words)) for name, words in chosen.entrants]
+        entrants = [entrant_of(name, parse_weights(words)) for name, words in chosen.entrants]
         check_entrants(entrants, records)
         results = []
         for entrant in entrants:

@@ -15,16 +15,17 @@ def run(arguments: list[str]) -> int:
     from lcv.export import export_model, table
     from lcv.export.make import choose_format
     from lcv.files import check_output
-    from lcv.models.build import find, load
+    from lcv.models.build import find, load, network_and_weights
     from lcv.models.embedded import EMBEDDED, embedded_file
 
     # What is wrong with the output is said before minutes are spent on it.
     choose_format(chosen.output, chosen.format)
     check_output(chosen.output, chosen.overwrite)
-    weights = None if chosen.weights is None else find(chosen.weights)
-    model = load(chosen.model, weights=weights)
-    if weights is None and chosen.model in EMBEDDED:
-        weights = embedded_file(chosen.model)
+    name, given = network_and_weights(chosen.model, chosen.weights)
+    weights = None if given is None else find(given)
+    model = load(name, weights=weights)
+    if weights is None and name in EMBEDDED:
+        weights = embedded_file(name)
     metadata = export_model(
         model,
         chosen.output,
@@ -52,8 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "model",
+        nargs="?",
         help="a network whose weights come with lcv (raft-small, raft-small-vanilla, raft-large), "
-        "any network with --weights, or file.py:factory",
+        "a file of weights, or file.py:factory",
     )
     parser.add_argument("--weights", help="a checkpoint of any family, or a published name")
     parser.add_argument("--format", choices=("onnx", "torch"), help="by the ending if absent")

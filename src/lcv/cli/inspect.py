@@ -190,10 +190,18 @@ def _headline(name: str, kind: str, levels: dict[str, Level]) -> str:
 def _line(name: str, level: Level) -> str:
     lam = level.summary.eigenvalues
     words = f"{f'level {name}' if name else 'W'}: {len(lam)} channels, eigenvalues "
-    words += f"{float(lam[0]):.3g} to {float(lam[-1]):.3g}, "
+    words += f"{_near_one(float(lam[0]))} to {_near_one(float(lam[-1]))}, "
     if level.positive:
-        words += f"condition {level.summary.condition:.3g}, "
+        words += f"condition {_near_one(float(level.summary.condition))}, "
     words += f"distance from I {level.summary.distance:.3g}"
     if level.angles:
         words += f", P turns by up to {float(level.summary.angles[-1].rad2deg()):.3g} degrees"
     return words
+
+
+def _near_one(value: float) -> str:
+    """A number of which it matters how far it is from 1: 1 + 2.1e-05, 1, 0.83."""
+    apart = value - 1
+    if apart == 0 or abs(apart) >= 0.01:
+        return f"{value:.3g}"
+    return f"1 {'+' if apart > 0 else '−'} {abs(apart):.2g}"

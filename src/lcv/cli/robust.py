@@ -30,11 +30,11 @@ class _Model(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         models = list(namespace.models or [])
         if option == "--weights":
-            if not models:
-                parser.error("--weights belong to the --model before them; give that first")
-            if models[-1][1] is not None:
-                parser.error(f"--model {models[-1][0]} has two --weights, wanted one")
-            models[-1] = (models[-1][0], values)
+            # After a --model they are its own; else they say their network themselves.
+            if models and models[-1][1] is None:
+                models[-1] = (models[-1][0], values)
+            else:
+                models.append((None, values))
         else:
             models.append((values, None))
         namespace.models = models
@@ -45,16 +45,15 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         "--model",
         dest="models",
         action=_Model,
-        required=True,
         metavar="M",
-        help="a network's name, or file.py:factory",
+        help="a network's name, a file of weights, or file.py:factory",
     )
     parser.add_argument(
         "--weights",
         dest="models",
         action=_Model,
         metavar="W",
-        help="of the --model before: a file or a published name; without, our own",
+        help="of the --model before, or alone: a file or a published name; without, our own",
     )
 
 
@@ -119,6 +118,8 @@ def _study(chosen: argparse.Namespace) -> int:
     from lcv.studies.robustness.run import run_study
     from lcv.studies.robustness.write import write_outputs
 
+    if not chosen.models:
+        raise ArgumentError("missing: --model M or --weights FILE, a network to put under stress")
     protocol = find_protocol(chosen.protocol).changed(chosen.iters)
     known = with_patches([load_patch(file) for file in chosen.patch], chosen.rule, chosen.margin)
     stresses = choose(known, chosen.stress, _levels(chosen.levels))
@@ -157,16 +158,21 @@ def _study(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def networks_of(models: Sequence[tuple[str, str | None]]) -> list[Network]:
+def networks_of(models: Sequence[tuple[str | None, str | None]]) -> list[Network]:
     from lcv.evaluate.entrants import Entrant
-    from lcv.models.build import find, load
+    from lcv.models.build import find, load, network_and_weights
     from lcv.provenance import weights_words
     from lcv.studies.robustness.run import Network
 
+    if not models:
+        raise ArgumentError(
+            "missing: --model M or --weights FILE, the networks to put under stress"
+        )
     networks = []
-    for name, weights in models:
+    for named, given in models:
+        name, weights = network_and_weights(named, given)
         model = load(name, weights)
-        label = Entrant(name, {} if weights is None else {"": weights}).label
+        label = Entrant(name, {} if weights is None else {"": str(weights)}).label
         spec = getattr(model, "spec", None)
         words = {
             "model": {"name": name} if spec is None else dict(spec.as_dict()),

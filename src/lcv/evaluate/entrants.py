@@ -16,7 +16,7 @@ from lcv.errors import ArgumentError
 from lcv.evaluate.protocols import Protocol
 from lcv.evaluate.results import Result
 from lcv.evaluate.run import Readable, evaluate
-from lcv.models.build import find, load
+from lcv.models.build import find, load, network_and_weights
 from lcv.models.embedded import EMBEDDED, embedded_file
 from lcv.models.factory import label_of
 from lcv.models.published import PUBLISHED
@@ -45,6 +45,16 @@ class Entrant:
         """The weights for a dataset: those of the longest name it begins with; None is our own."""
         known = [where for where in self.weights if dataset.startswith(where)]
         return self.weights[max(known, key=len)] if known else None
+
+
+def entrant_of(model: str | None, weights: dict[str, str]) -> Entrant:
+    """Of a name and weights as a user gives them: a file alone says its network."""
+    if model is None or not weights:
+        first = next(iter(weights.values()), None)
+        model, found = network_and_weights(model, first)
+        if found is not None:
+            weights = weights or {"": str(found)}
+    return Entrant(model, weights)
 
 
 def parse_weights(words: Iterable[str]) -> dict[str, str]:

@@ -30,9 +30,21 @@ from lcv.models.weights import Found, fill, fit, kind_of_w, model_of, own_descri
 from lcv.models.wrap import as_flow_model
 from lcv.words import did_you_mean
 
-__all__ = ["NETWORKS", "Spec", "build", "find", "from_checkpoint", "load", "spec_of"]
+__all__ = [
+    "NETWORKS",
+    "Spec",
+    "build",
+    "find",
+    "from_checkpoint",
+    "load",
+    "network_and_weights",
+    "spec_of",
+]
 
 logger = logging.getLogger("lcv")
+
+SUFFIXES = (".safetensors", ".pth", ".pt", ".ckpt", ".tar", ".npz")
+"""Of files with weights."""
 
 
 def build(name: str, inner_product: str = "elliptical", **options: Any) -> nn.Module:
@@ -99,22 +111,51 @@ def spec_of(model: nn.Module) -> Spec:
     return spec
 
 
+def network_and_weights(
+    name: str | None, weights: str | os.PathLike[str] | None = None
+) -> tuple[str, str | os.PathLike[str] | None]:
+    """The network and the weights that a user means, who may name either one alone.
+
+    Of a file, or of published weights, the network is the one that they are for. The name of a
+    network or of embedded weights is left as it is.
+    """
+    if name is not None and (name in PUBLISHED or Path(name).suffix in SUFFIXES):
+        if weights is not None:
+            raise ArgumentError(
+                f"the model is the file {name!r}, and weights are given too: {str(weights)!r}; "
+                f"leave one of them out"
+            )
+        name, weights = None, name
+    if name is not None:
+        return name, weights
+    if weights is None:
+        raise ArgumentError(f"no network is named; there are {', '.join(NETWORKS)}")
+    if str(weights) in EMBEDDED and not Path(weights).is_file():
+        return EMBEDDED[str(weights)], weights
+    if str(weights) in PUBLISHED and not Path(weights).is_file():
+        return PUBLISHED[str(weights)].model, weights
+    return found_in(read_checkpoint(find(weights))).name, weights
+
+
 def load(
-    name: str,
+    name: str | None,
     weights: str | os.PathLike[str] | None = None,
     inner_product: str | None = None,
     **options: Any,
 ) -> nn.Module:
     """A network with trained weights, in evaluation mode.
 
-    name:    a key of NETWORKS; of EMBEDDED, for the weights that come with the package; or a
-             factory, "package.module:factory" or "file.py:factory"
+    name:    a key of NETWORKS; of EMBEDDED, for the weights that come with the package; a factory,
+             "package.module:factory" or "file.py:factory"; or a file, which says its network. None
+             with `weights` does the same
     weights: a file of any family that the network knows, or the name of a published checkpoint,
              which is then fetched, or of embedded ones, which are the default. A factory's network
              keeps the weights that the factory gave it, unless a file with its own names is given.
     inner_product, options: as for `build`; by default what the file says, else "elliptical", or for
              a factory what it builds
     """
+    if name is None or isinstance(name, str):
+        name, weights = network_and_weights(name, weights)
     if isinstance(name, str) and name in EMBEDDED:
         if weights is None:
             name, weights = EMBEDDED[name], embedded_file(name)
