@@ -44,7 +44,7 @@ def test_learn_then_measure_then_go_on(home, tmp_path, capsys):
     assert str(tmp_path) not in json.dumps(card)
 
     out = tmp_path / "out"
-    study = words(home, "--stress", "gamma", "patch", "random", "matched", "--patch", str(patch))
+    study = words(home, "--stress", "gamma", "--patch", str(patch))  # which adds its own stresses
     study += ["--margin", "4", "--levels", "gamma=0.5,1", "patch=20", "-o", str(out)]
     assert robust.run(study) == 0
     captured = capsys.readouterr()
@@ -66,7 +66,7 @@ def test_learn_then_measure_then_go_on(home, tmp_path, capsys):
     ("more", "message"),
     [
         (["--stress", "gama"], "there is no stress 'gama'"),
-        (["--stress", "patch"], "give a patch with --patch FILE"),
+        (["--stress", "patch"], "the stress 'patch' needs a patch: --patch FILE"),
         (["--levels", "gamma=a"], "--levels gamma=a: wanted a stress and its levels"),
         (["--levels", "gamma"], "wanted a stress and its levels"),
         (["--levels", "gamma=0"], "gamma: g is 0.0, wanted a positive number"),

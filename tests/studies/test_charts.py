@@ -64,6 +64,8 @@ def test_a_logarithmic_axis_spaces_decades_evenly_and_holes_are_left_out():
         line_chart([Line("a", [0.001, 0.01, 0.1], [1, 2, 3])], "t", "x", "y", log_x=True)
     )
     assert line[1][0] - line[0][0] == pytest.approx(line[2][0] - line[1][0], abs=0.2)
+    (line,) = lines_of(line_chart([Line("a", [0, 0.1, 1], [1, 2, 3])], "t", "x", "y", log_x=True))
+    assert line[1][0] - line[0][0] == pytest.approx((line[2][0] - line[1][0]) / 2, abs=0.2)
     (line,) = lines_of(line_chart([Line("a", [1, 2, 3], [1, math.nan, 3])], "t", "x", "y"))
     assert len(line) == 2
 

@@ -198,7 +198,7 @@ def test_so_are_all_that_come_without_being_asked():
     ("call", "message"),
     [
         (lambda: choose(STRESSES, ["gama"]), "no stress 'gama'; there are gamma, noise-variance"),
-        (lambda: choose(STRESSES, ["patch"]), "give a patch with --patch FILE"),
+        (lambda: choose(STRESSES, ["patch"]), "needs a patch: --patch FILE"),
         (lambda: choose(STRESSES, None, {"blurr": [1]}), "no stress 'blurr'"),
         (lambda: with_patches([PATCH], "zeros"), "no rule 'zeros'.*zero, ignore, truth"),
         (lambda: with_patches([PATCH, PATCH]), "two patches are called 'p'"),

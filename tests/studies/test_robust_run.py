@@ -444,6 +444,15 @@ def test_curves_and_their_figure_hold_every_network_and_share_patch_panels(tmp_p
     assert len(crosses) == len(networks)
 
 
+def test_level_0_has_a_place_on_a_logarithmic_axis(tmp_path):
+    levels = {"noise-variance": [0, 0.001, 0.01]}
+    study = study_of(tmp_path, names=["noise-variance"], levels=levels)
+    (axis,) = (axis for axis in curves_figure(study, "painted").axes if axis.get_visible())
+    places = axis.transData.transform([(level, 0) for level in levels["noise-variance"]])[:, 0]
+    assert axis.get_xscale() == "symlog"
+    assert 0.2 < (places[1] - places[0]) / (places[2] - places[1]) < 1
+
+
 def test_sources_by_name_of_several_places_and_their_fingerprint(tmp_path):
     fake.chairs(tmp_path / "a", 2)
     fake.middlebury(tmp_path / "b", ["Venus"])

@@ -75,7 +75,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="made if missing")
     parser.add_argument(
-        "--stress", nargs="+", metavar="NAME", help="gamma, noise-variance, patch, … (all)"
+        "--stress",
+        nargs="+",
+        metavar="NAME",
+        help="gamma, noise-variance, …; patch, with --patch (all)",
     )
     parser.add_argument(
         "--levels", nargs="+", default=[], metavar="NAME=A,B…", help="in place of a stress's own"
@@ -114,7 +117,7 @@ def _study(chosen: argparse.Namespace) -> int:
     from lcv.studies.patch_file import load_patch
     from lcv.studies.robustness.pairs import open_source
     from lcv.studies.robustness.pasted import with_patches
-    from lcv.studies.robustness.registry import choose
+    from lcv.studies.robustness.registry import PATCH_KINDS, choose
     from lcv.studies.robustness.run import run_study
     from lcv.studies.robustness.write import write_outputs
 
@@ -122,7 +125,10 @@ def _study(chosen: argparse.Namespace) -> int:
         raise ArgumentError("missing: --model M or --weights FILE, a network to put under stress")
     protocol = find_protocol(chosen.protocol).changed(chosen.iters)
     known = with_patches([load_patch(file) for file in chosen.patch], chosen.rule, chosen.margin)
-    stresses = choose(known, chosen.stress, _levels(chosen.levels))
+    names = chosen.stress
+    if names and chosen.patch and not any(word.partition(":")[0] in PATCH_KINDS for word in names):
+        names = [*names, *PATCH_KINDS]  # a patch is given to be used
+    stresses = choose(known, names, _levels(chosen.levels))
     device = device_or_gpu(chosen.device)
     sources = [open_source(word, chosen.limit, device) for word in chosen.data]
     networks = networks_of(chosen.models)

@@ -119,9 +119,19 @@ def line_chart(
     width: int = WIDTH,
     height: int = 300,
 ) -> Chart:
-    """Lines with markers, a legend below. With `log_x` the axis is logarithmic, x > 0."""
+    """Lines with markers, a legend below.
+
+    With `log_x` the axis is logarithmic; x = 0 is drawn half a decade left of the smallest other.
+    """
     left, right, top = 62, 16, 50
-    xs = [_along(x, log_x) for line in lines for x in line.x]
+    least = min((x for line in lines for x in line.x if x > 0), default=1.0)
+
+    def along(x: float) -> float:
+        if not log_x:
+            return x
+        return math.log10(x) if x > 0 else math.log10(least) - 0.5
+
+    xs = [along(x) for line in lines for x in line.x]
     ys = [y for line in lines for y in (*line.y, *line.low, *line.high) if math.isfinite(y)]
     y_ticks = ticks(min(ys), max(ys))
     x_range = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) - 0.5, max(xs) + 0.5)
@@ -129,7 +139,7 @@ def line_chart(
     wide, high = width - left - right, height - top
 
     def px(x: float) -> float:
-        return left + wide * (_along(x, log_x) - x_range[0]) / (x_range[1] - x_range[0])
+        return left + wide * (along(x) - x_range[0]) / (x_range[1] - x_range[0])
 
     def py(y: float) -> float:
         return top + high * (y_ticks[-1] - y) / (y_ticks[-1] - y_ticks[0])
@@ -236,10 +246,6 @@ def _comparable(bars: Sequence[Bar]) -> list[Bar]:
 
 def _numbers(bar: Bar) -> tuple[float, ...]:
     return (bar.value, *(bar.interval or ()), *bar.dots)
-
-
-def _along(x: float, log: bool) -> float:
-    return math.log10(x) if log else x
 
 
 def _x_ticks(

@@ -131,14 +131,12 @@ def in_full(source: Robustness) -> list[Block]:
                 continue
             about = study.about["stresses"].get(stress, {"label": stress, "unit": "level"})
             title = f"{where} ({len(groups)} pairs): {about['label']}"
-            smallest = min(level for line in lines for level in line.x)
-            log = bool(about.get("log")) and smallest > 0
             chart = line_chart(
                 lines,
                 title,
                 about["unit"],
                 f"{METRICS[METRIC].title}, px",
-                log_x=log,
+                log_x=bool(about.get("log")),
                 width=500,
                 height=250,
             )

@@ -132,9 +132,13 @@ def _draw(
             value = study.described(key)["metrics"][metric]
             colour = COLOURS[networks.index(network) % len(COLOURS)]
             axis.axhline(value, color=colour, linewidth=0.7, alpha=0.5, linestyle=":")
-    if about["log"]:
-        axis.set_xscale("log")
     levels = sorted({level for curve in curves for level in curve["levels"]})
+    if about["log"]:
+        above = [level for level in levels if level > 0]
+        if len(above) == len(levels):
+            axis.set_xscale("log")
+        elif above:  # 0 has its place to the left of the smallest level
+            axis.set_xscale("symlog", linthresh=above[0], linscale=0.5)
     axis.set_xticks(levels, [f"{level:g}" for level in levels])
     axis.minorticks_off()
     axis.set_title(about["label"], color=INK, fontsize=9)

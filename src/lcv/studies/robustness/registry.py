@@ -211,10 +211,12 @@ def choose(
 
     for word in (*(names or ()), *levels):
         if not any(matches(name, word) for name in known):
-            hint = (
-                "; give a patch with --patch FILE" if word.partition(":")[0] in PATCH_KINDS else ""
-            )
-            raise ArgumentError(f"there is no stress {word!r}; there are {', '.join(known)}{hint}")
+            if word in PATCH_KINDS:
+                raise ArgumentError(
+                    f"the stress {word!r} needs a patch: --patch FILE, a picture or what `lcv robust "
+                    f"learn` has made"
+                )
+            raise ArgumentError(f"there is no stress {word!r}; there are {', '.join(known)}")
     chosen = []
     for name, stress in known.items():
         if names is not None and not any(matches(name, word) for word in names):
