@@ -17,7 +17,7 @@ import torch
 from lcv.train.batches import Procedural
 from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
 from lcv.train.distributed import Processes
-from lcv.train.loop import make_model
+from lcv.train.network import make_model
 from lcv.train.optim import Optimisers
 from lcv.train.step import Step
 

@@ -9,7 +9,6 @@ Our own networks are tested by it. Weights may be random. The network is copied,
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from lcv.errors import LcvError
 from lcv.inner_product import FORMS
 from lcv.models.types import MEMBERS, FlowOutput, tensor_of
+from lcv.models.wrapped import copied
 
 CLOSE = 1e-3
 """The share of a flow's norm by which rounding may change it: a batch, another volume."""
@@ -26,11 +26,11 @@ SEED = 2020
 
 
 def check_flow_model(model: Any) -> None:
-    """Raise an AssertionError that lists everything in which a network breaks the contract."""
+    """Raise an AssertionError that lists every way in which a network breaks the contract."""
     missing = sorted(name for name in MEMBERS if not hasattr(model, name))
     if missing:
         raise AssertionError(
-            f"{type(model).__name__} is no FlowModel: it has no {', '.join(missing)}. See "
+            f"{type(model).__name__} is not a FlowModel: it has no {', '.join(missing)}. See "
             f"lcv.models.types.FlowModel, or wrap the network with lcv.wrap."
         )
     faults = []
@@ -52,7 +52,7 @@ class _Copy:
     """A copy of the network in evaluation mode, and images for it."""
 
     def __init__(self, model: Any) -> None:
-        self.model: Any = copy.deepcopy(model).eval()
+        self.model: Any = copied(model).eval()
         self.home = tensor_of(self.model)
         # Neither square nor a multiple of anything; large enough for any pyramid.
         side = max(self.model.least_side, 64)
@@ -76,7 +76,7 @@ def _members(own: _Copy) -> Iterator[str]:
     model = own.model
     for name in ("stride", "least_side"):
         if not isinstance(getattr(model, name), int) or getattr(model, name) < 1:
-            yield f"{name} is {getattr(model, name)!r}, wanted a whole number from 1 on"
+            yield f"{name} is {getattr(model, name)!r}, wanted a whole number, 1 or more"
     if not model.volumes:
         yield "volumes is empty, wanted the name of at least one way to hold the costs"
     if not set(model.forms) <= set(FORMS) or not model.forms:
@@ -190,12 +190,13 @@ def _training(own: _Copy) -> Iterator[str]:
     parameters = [each for each in own.model.parameters() if each.requires_grad]
     if not parameters:
         return
+    _move(parameters)
     own.model.train()
     output: FlowOutput = own.model(*own.images(batch=2))
     flows = output.flows or (output.flow,)
     if any(flow.shape != (2, 2, *own.size) for flow in flows):
         yield f"in training, flows are {[tuple(f.shape) for f in flows]}, wanted (2, 2, h, w)"
-    torch.stack([flow.abs().mean() for flow in flows]).sum().backward()
+    torch.stack([flow.sum() for flow in flows]).sum().backward()
     if not any(each.grad is not None and each.grad.any() for each in parameters):
         yield "no gradient reaches any parameter"
 
@@ -209,10 +210,9 @@ def _gradient_to_w(own: _Copy) -> Iterator[str]:
     }
     if not of_w:
         return
-    with torch.no_grad():
-        for parameter in of_w.values():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    own.model(*own.images()).flow.abs().mean().backward()
+    _move(list(own.model.parameters()))
+    _move(list(of_w.values()), 0.1)
+    own.model(*own.images()).flow.sum().backward()
     for name, parameter in of_w.items():
         if parameter.grad is None or not parameter.grad.any():
             yield f"no gradient reaches {name}"
@@ -245,6 +245,13 @@ CHECKS: tuple[Callable[[_Copy], Iterator[str]], ...] = (
     _gradient_to_w,
     _export_rule,
 )
+
+
+@torch.no_grad()
+def _move(parameters: list[nn.Parameter], by: float = 0.02) -> None:
+    """Away from where they begin: a last layer of zeros would let no gradient through."""
+    for parameter in parameters:
+        parameter.add_(by * torch.randn_like(parameter))
 
 
 def _is_tensor(module: nn.Module, key: str) -> bool:

@@ -18,7 +18,7 @@ from lcv.errors import FileError, LcvError
 def import_file(path: Path) -> ModuleType:
     """The module of a .py file, executed anew. It may import its neighbours in the same folder."""
     if not path.is_file():
-        raise FileError(f"{path}: there is no such file")
+        raise FileError(f"{path}: there is no such file (looked in {path.absolute().parent})")
     path = path.absolute()
     # A name of its own, so that two files called model.py do not replace each other.
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"

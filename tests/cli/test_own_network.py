@@ -132,16 +132,16 @@ def test_predict_and_eval(model, weights, place, tmp_path):
     assert about["weights"]["sha256"] == sha256_of(Path(weights))
 
 
-def test_train_twenty_steps_with_lcv_and_inspect(model, place, tmp_path):
+def test_train_twenty_steps_with_lcv_and_inspect(model, place, tmp_path, monkeypatch):
+    monkeypatch.setattr("lcv.train.validate.PAIRS", 2)
     folder = tmp_path / "run"
     settings = {
         "model.name": model,
         "model.inner_product": "elliptical",
         "data.size": "[32, 40]",
-        "loss.iters": "null",
         "steps": 20,
         "batch": 2,
-        "validate_every": 0,
+        "validate_every": 20,
         "optim.lr": 0.01,
         "optim.w_lr_factor": 10,
         "precision": "float32",
@@ -155,6 +155,40 @@ def test_train_twenty_steps_with_lcv_and_inspect(model, place, tmp_path):
     run("inspect", model, "--weights", weights, "-o", tmp_path / "look")
     said = json.loads((tmp_path / "look" / "inspect.json").read_text())
     assert said["model"]["inner_product"] == "elliptical"
+
+
+def test_numbers_of_two_versions_of_a_factory_do_not_meet(place, tmp_path, capsys, monkeypatch):
+    """Training, robustness and ablation go on only with the source that they began with."""
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "nets.py"
+    source.write_text((place / "nets.py").read_text())
+    shutil.copy(place / "toy.py", tmp_path)
+    model = f"{source}:as_in_ptlflow"
+    train = ["train", "quick", f"--model.name={model}", "--data.size=[32,40]", "--batch=1"]
+    train += [
+        "--model.inner_product=euclidean",
+        "--validate_every=0",
+        "--folder=run",
+        "--resume=auto",
+    ]
+    weights = tmp_path / "w.safetensors"
+    lcv.save(lcv.build(model, "euclidean"), weights)
+    robust = ["robust", "--model", model, "--weights", weights, "--data", place / "pairs.txt"]
+    robust += ["-o", "stress", "--stress", "gamma", "--pictures", 0]
+    ablate = ["ablate", "-o", "study", "--model", model, "--weights", weights, "--columns"]
+    ablate += ["continued", "--seeds", 0, "--size", 32, 40, "--batch", 1, "--pairs", 1]
+    run(*train, "--steps=1")
+    run(*robust, "--levels", "gamma=0.5")
+    run(*ablate, "--steps", 1)
+    source.write_text(source.read_text().replace("flow[:, None]", "2 * flow[:, None]"))
+    for words, message in (
+        ([*train, "--steps=2"], "--model.source is "),
+        ([*robust, "--levels", "gamma=0.5,2"], "factory of nets.py:as_in_ptlflow"),
+        ([*ablate, "--steps", 1], "holds an ablation with model.source "),
+    ):
+        capsys.readouterr()
+        assert main([str(word) for word in words]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_a_file_of_weights_alone_names_its_network(place, tmp_path, monkeypatch):

@@ -196,11 +196,9 @@ def test_a_known_family_needs_no_more_words():
 
 def test_what_cannot_be_attached_is_said():
     foreign = Foreign()
-    with pytest.raises(
-        ArgumentError, match="Foreign is no network that is known here; name the mod"
-    ):
+    with pytest.raises(ArgumentError, match=r"Foreign: where W goes is not known. .*after=MODULE"):
         attach(foreign)
-    with pytest.raises(ArgumentError, match=r"no module 'fnet'; it has \['encoder'\]"):
+    with pytest.raises(ArgumentError, match=r"Foreign has no module 'fnet'; it has encoder"):
         attach(foreign, after="fnet", channels=6)
     with pytest.raises(ArgumentError, match="say how many channels encoder gives"):
         attach(foreign, after="encoder")
@@ -255,3 +253,42 @@ def test_what_is_attached_follows_the_network_s_precision_and_mode():
     attached = attach(lcv.build("raft-small", "euclidean").double().eval())
     assert attached.inner_product.t.dtype == torch.float64
     assert not attached.inner_product.training
+
+
+class Normed(nn.Module):
+    """Its encoder has the name of one that ends in a bare convolution, and does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.fnet = nn.Sequential()
+        self.fnet.add_module("conv2", nn.Conv2d(3, 6, 3, padding=1))
+        self.fnet.add_module("norm", nn.InstanceNorm2d(6))
+
+    def forward(self, image1, image2):
+        return (self.fnet(image1) * self.fnet(image2))[:, :2]
+
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1))
+        self.b = nn.Conv2d(3, 3, 1)
+
+    def forward(self, image1, image2):
+        return (self.a(image1) * self.a(image2) + self.b(image1) * self.b(image2))[:, :2]
+
+
+def test_a_fold_that_would_change_the_features_is_refused():
+    torch.manual_seed(0)
+    attached = attach(Normed())
+    strong(attached)
+    with pytest.raises(ArgumentError, match=r"fold: the features of fnet would change by .* %"):
+        fold(attached)
+    attached = attach(Two(), after="a", channels=3)
+    strong(attached)
+    with pytest.raises(ArgumentError, match="the features of a would change"):
+        fold(attached, into="a.0")
+    assert not fold(attached, into="a.1").inner_products
+    twice = attach(attached, after="b", channels=3)
+    with pytest.raises(ArgumentError, match="into names one layer, but Two has 2 inner products"):
+        fold(twice, into="b")

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 import lcv
-from lcv.errors import ArgumentError, ShapeError
+from lcv.errors import ArgumentError, ShapeError, WeightsError
 from lcv.models import convention
-from lcv.models.wrap import Wrapped
+from lcv.models.wrapped import Wrapped
 from testing.toy import Toy
 
 
@@ -115,7 +115,7 @@ def test_iterations_and_options_go_to_the_network_s_own_arguments():
     torch.testing.assert_close(model(one, two, iters=3).flow, 6 * one[:, :2])
     with pytest.raises(ArgumentError, match="iters is 'turns', but .* has no argument of that"):
         lcv.wrap(network, iters="turns")(one, two)
-    with pytest.raises(ArgumentError, match="function takes no `iters`: wrap it with iters=NAME"):
+    with pytest.raises(ArgumentError, match="network takes no `iters`: wrap it with iters=NAME"):
         lcv.wrap(network)(one, two, iters=3)
 
 
@@ -218,10 +218,23 @@ def test_torchvision_and_ptlflow_need_no_options(monkeypatch):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: lcv.wrap(Toy(), ranges=(0, 1)), "unknown ranges; there are range, bgr, multiple"),
+        (
+            lambda: lcv.wrap(Toy(), range=255),
+            r"range is 255, wanted \(black, white\), as \(0, 255\)",
+        ),
+        (
+            lambda: lcv.wrap(Toy(), range=(0, 1, 2)),
+            r"range is \(0, 1, 2\), wanted \(black, white\)",
+        ),
+        (lambda: lcv.wrap(Toy(), range=("a", "b")), "range is .* wanted"),
+        (lambda: lcv.wrap(Toy(), options=3), "options is 3, wanted names and values"),
+        (lambda: lcv.wrap(Toy(), multiple=True), "multiple is True, wanted a whole number"),
+        (lambda: lcv.wrap(Toy(), iters="many"), "iters is 'many', but Toy has no argument of that"),
+        (lambda: lcv.wrap(Toy(), after="lost"), "Toy has no module 'lost'; it has encoder"),
+        (lambda: lcv.attach(lcv.wrap(lambda a, b: a), after="x"), "has no module 'x'; it has none"),
         (lambda: lcv.wrap(Toy(), range=(1, 0)), r"range is \(1, 0\), wanted \(black, white\)"),
         (lambda: lcv.wrap(Toy(), fit="crop"), "fit is 'crop', wanted pad or resize"),
-        (lambda: lcv.wrap(Toy(), multiple=0), "multiple is 0, wanted a whole number from 1 on"),
+        (lambda: lcv.wrap(Toy(), multiple=0), "multiple is 0, wanted a whole number, 1 or more"),
         (lambda: lcv.wrap(Toy), "wanted a network, an nn.Module or a function of two images"),
         (lambda: lcv.wrap("toy"), "wanted a network, .* got 'toy'"),
         (lambda: lcv.wrap(lcv.wrap(Toy())), "is a FlowModel already; use it as it is"),
@@ -237,7 +250,11 @@ def test_what_cannot_be_wrapped(make, message):
     ("network", "options", "message"),
     [
         (lambda a, b: {"flow": a, "mask": b}, {}, "dictionary of flow, mask, wanted a flow or a"),
-        (lambda a, b: {"mask": b}, {"flow": "flow"}, "a dictionary of mask, which has no 'flow'"),
+        (
+            lambda a, b: {"mask": b},
+            {"flow": "flow"},
+            "a dictionary of mask; it has no 'flow'. Correct flow=",
+        ),
         (lambda a, b: a, {}, r"its flow is \(1, 3, 20, 24\), wanted \(1, 2, 20, 24\)"),
         (lambda a, b: ["x"], {}, r"its flow is a str, wanted \(1, 2, 20, 24\)"),
         (lambda a, b: a[:, :2, ::2], {}, r"its flow is \(1, 2, 10, 24\), wanted \(1, 2, 20, 24\)"),
@@ -247,3 +264,37 @@ def test_what_cannot_be_wrapped(make, message):
 def test_what_a_network_returns_is_checked(network, options, message):
     with pytest.raises((ArgumentError, ShapeError), match=message):
         lcv.wrap(network, **options)(*images())
+
+
+def test_a_flow_by_its_place_in_what_is_returned():
+    pair = images(24, 32)
+    model = lcv.wrap(lambda a, b: (b[:, :2], a[:, :2]), flow=1)
+    assert torch.equal(model(*pair).flow, pair[0][:, :2])
+    with pytest.raises(ArgumentError, match="returned a tuple of 2; it has no 2. Correct flow="):
+        lcv.wrap(lambda a, b: (a, b), flow=2)(*pair)
+
+
+def test_help_lists_every_option():
+    import inspect
+
+    from lcv.models.convention import Convention
+
+    options = [*inspect.signature(lcv.wrap).parameters][1:]
+    assert options == [*inspect.signature(Convention).parameters]
+    assert all(f"    {name}:" in lcv.wrap.__doc__ for name in options)
+
+
+def test_a_local_class_and_a_function_are_saved_and_read_again(tmp_path):
+    class Local(Toy):
+        pass
+
+    lcv.save(lcv.wrap(Local(), multiple=4), tmp_path / "a.safetensors")
+    source = tmp_path / "nets.py"
+    source.write_text(
+        "import lcv\nfrom testing.toy import Toy\ndef net():\n    return lcv.wrap(Toy(), multiple=4)\n"
+    )
+    lcv.load(f"{source}:net", weights=tmp_path / "a.safetensors")
+    with pytest.raises(
+        WeightsError, match="these are weights of raft-small, wanted those of nets.py:n"
+    ):
+        lcv.load(f"{source}:net", weights="raft-small")

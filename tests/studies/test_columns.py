@@ -110,3 +110,39 @@ def test_a_column_that_cannot_be_attached_is_refused_by_name():
     assert "lcv-left" not in names
     with pytest.raises(ArgumentError, match="'free' is not possible here: its W enters as 'left'"):
         choose(network, ["free"])
+
+
+FROM_ZERO = """
+import lcv
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, summed):
+        super().__init__()
+        self.summed = summed
+        self.encoder = nn.Conv2d(3, 8, 3, padding=1)
+        self.head = nn.Conv2d(1 if summed else 8, 2, 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, image1, image2):
+        cost = self.encoder(image1) * self.encoder(image2)
+        return self.head(cost.sum(1, keepdim=True) if self.summed else 1e-3 * cost)
+
+def summed():
+    return lcv.wrap(Net(True), after="encoder", range=(-1, 1))
+
+def apart():
+    return lcv.wrap(Net(False), after="encoder", range=(-1, 1))
+"""
+
+
+def test_a_network_that_starts_at_zero_flow_hides_nothing(tmp_path):
+    """The head of one sees the sum over channels, which no rotation changes; the other's does not."""
+    (tmp_path / "nets.py").write_text(FROM_ZERO)
+    found = {
+        name: null_controls(ModelConfig(f"{tmp_path}/nets.py:{name}"), COLUMNS)
+        for name in ("summed", "apart")
+    }
+    assert found == {"summed": ("rotation", "rotation-factor"), "apart": ()}

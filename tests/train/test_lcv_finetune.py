@@ -11,7 +11,7 @@ from lcv.models.archive import read_checkpoint
 from lcv.models.weights import fit
 from lcv.recipes import load_recipe
 from lcv.train import DataConfig, run
-from lcv.train.loop import make_model
+from lcv.train.network import make_model
 from testing.shared import shared
 
 

@@ -138,7 +138,7 @@ def test_w_waits_until_its_step_and_can_be_trained_alone(tiny, tmp_path):
 
     config = tiny(steps=2, optim=OptimConfig(lr=1e-3, w_alone=True), folder=str(tmp_path / "alone"))
     torch.manual_seed(config.seed)
-    from lcv.train.loop import make_model
+    from lcv.train.network import make_model
 
     start = make_model(config)[0].state_dict()
     alone = run(config, device="cpu").state_dict()

@@ -14,7 +14,7 @@ from lcv.errors import WeightsError
 from lcv.models.cards import Card, save_weights
 from lcv.models.published import PUBLISHED, sha256_of
 from lcv.train import ModelConfig, OptimConfig, run
-from lcv.train.loop import make_model
+from lcv.train.network import make_model
 from lcv.train.origin import last_scores, start_of
 from testing.shared import shared
 

@@ -14,7 +14,7 @@ import torch
 from lcv.train import LossConfig, ModelConfig, OptimConfig, run
 from lcv.train.checkpoint import read
 from lcv.train.log import read_log
-from lcv.train.loop import make_model
+from lcv.train.network import make_model
 from lcv.train.validate import AT_ONCE
 
 SCRIPT = Path(__file__).with_name("processes.py")

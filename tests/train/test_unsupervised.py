@@ -22,7 +22,7 @@ from lcv.train.batches import Procedural, TrainBatch
 from lcv.train.checkpoint import read
 from lcv.train.config import STAGES, TrainConfig
 from lcv.train.log import read_log
-from lcv.train.loop import make_model
+from lcv.train.network import make_model
 from lcv.train.unsupervised import Seen, Teacher, patch_offset, patch_size, unsupervised_loss
 from testing.shared import shared
 

@@ -137,5 +137,5 @@ def test_refusals():
     for pair in ((1, 1), (0, 4), (-1, 2)):
         with pytest.raises(ArgumentError, match=r"two different channels of level 3 from 0 to 3"):
             inspect_product(product, "3", pair)
-    with pytest.raises(ArgumentError, match="this Linear has no inner products"):
+    with pytest.raises(ArgumentError, match="Linear has no W to inspect"):
         inspect_model(torch.nn.Linear(2, 2))

@@ -47,13 +47,14 @@ def every_cell(
     for name in models:
         network = _network(name)
         least, iterates = network.least_side, network.defaults.iters is not None
+        kinds = KINDS if _takes_w(name) else KINDS[:1]
         for height, width in sizes:
             if min(height, width) < least:
                 raise ArgumentError(
                     f"size is {height}x{width}, but {name} needs at least {least}x{least}"
                 )
             for strategy in network.volumes:
-                for kind in KINDS:
+                for kind in kinds:
                     own = (height, width, iters if iterates else None, repeats, device)
                     found.append(Cell(name, kind, strategy, *own))
     return found
@@ -86,6 +87,16 @@ def bench(
     if origin is None:
         raise LcvError(f"bench: nothing could be measured; the first says: {rows[0]['error']}")
     return {"format": FORMAT, "provenance": origin, "rows": rows}
+
+
+def _takes_w(name: str) -> bool:
+    """Whether it is known where W goes: of a foreign network the user has to say."""
+    try:
+        with torch.random.fork_rng(devices=[]):
+            build(name, "elliptical")
+    except ArgumentError:
+        return False
+    return True
 
 
 def _network(name: str) -> FlowModel:

@@ -33,7 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     }
     for kind, words in about.items():
         job = jobs.add_parser(kind, help=words, description=f"Write {words}.")
-        job.add_argument("--model", metavar="M", help="a network's name, or a file of weights")
+        job.add_argument(
+            "--model", metavar="M", help="a network, a file of weights, or file.py:factory"
+        )
         job.add_argument(
             "--weights", metavar="W", help="a file or a published name; without, our own"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from lcv.export.trace import trace
 from lcv.files import check_output, whole_file
 from lcv.models.build import spec_of
 from lcv.models.types import Defaults, ExportRule, is_flow_model
+from lcv.models.wrapped import copied
 
 FORMATS: dict[str, ModuleType] = {"onnx": onnx_file, "torch": torch_file}
 
@@ -55,7 +55,7 @@ def export_model(
     name = spec_of(model).name
     kind = choose_format(path, format)
     if not is_flow_model(model):
-        raise ArgumentError(f"export: {name} is no network; make it one with lcv.wrap")
+        raise ArgumentError(f"export: {name} is not a FlowModel; wrap it with lcv.wrap")
     rule = model.export_rule
     lookup = choose_lookup(name, rule, lookup)
     iters = choose_iters(name, model.defaults, iters)
@@ -70,7 +70,7 @@ def export_model(
     progress(f"writing it as {kind}")
     converted = FORMATS[kind].convert(program)
     progress("checking it against the model")
-    truth = copy.deepcopy(model).to("cpu", torch.float32).eval()
+    truth = copied(model).to("cpu", torch.float32).eval()
     runner = FORMATS[kind].Runner(FORMATS[kind].content(converted, {}))
     differences = [
         difference(truth, runner, rule, pair, iters) for pair in (*seeded_pairs(rule, sizes), *own)

@@ -228,7 +228,7 @@ def _check_tensors(checkpoint: Checkpoint) -> None:
         raise WeightsError(f"{checkpoint.path}: " + listing(faults))
 
 
-def listing(faults: list[str], most: int = 40) -> str:
+def listing(faults: list[str], most: int = 8) -> str:
     """One error that names them all (to a point)."""
     shown = "; ".join(faults[:most])
     return shown + (f"; and {len(faults) - most} more" if len(faults) > most else "")

@@ -201,11 +201,24 @@ def _filled_by_factory(
 ) -> tuple[nn.Module, list[str]]:
     """A factory's network with a file's tensors, which bear the network's own names."""
     found = own_description(checkpoint)
+    if found is not None and found.name in NETWORKS:
+        raise WeightsError(
+            f"{checkpoint.path}: these are weights of {found.name}, wanted those of {factory.name}. "
+            f"Ask for model {found.name!r} or give another file."
+        )
     kind = inner_product
     if kind is None:
         kind = found.inner_product if found else kind_of_w(checkpoint.state)
     given = {**(found.options if found else {}), **options}
-    model = _from_factory(factory, kind, given)
+    try:
+        model = _from_factory(factory, kind, given)
+    except ArgumentError as error:
+        if not found or not found.options:
+            raise
+        raise WeightsError(
+            f"{checkpoint.path}: {factory.name} cannot be built with the options of this file "
+            f"({', '.join(found.options)}): {error}"
+        ) from None
     notes = fill(model, checkpoint.state, checkpoint, source_notes(factory, found))
     return model.eval(), notes
 
@@ -237,7 +250,9 @@ def fill_from(model: nn.Module, checkpoint: Checkpoint) -> list[str]:
     """Fill a network that `build` made; returns notes. A file of another network is refused."""
     spec = spec_of(model)
     if is_factory(spec.name):
-        return fill(model, checkpoint.state, checkpoint, [])
+        found = own_description(checkpoint)
+        if found is None or found.name not in NETWORKS:
+            return fill(model, checkpoint.state, checkpoint, [])
     found_in(checkpoint, spec.name)
     return fit(model, checkpoint)
 

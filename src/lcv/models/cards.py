@@ -15,6 +15,7 @@ from lcv.errors import WeightsError
 from lcv.files import check_output, whole_file
 from lcv.models.build import spec_of
 from lcv.models.published import PUBLISHED, sha256_of
+from lcv.models.types import tensor_of
 from lcv.models.weights import OWN_KEY
 from lcv.version import __version__
 
@@ -123,7 +124,7 @@ def write_card(
         "lcv": __version__,
         "model": spec_of(model).as_dict(),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "stored_as": str(torch.float16 if half else next(model.parameters()).dtype),
+        "stored_as": str(torch.float16 if half else tensor_of(model).dtype),
         **asdict(card or Card()),
     }
     with whole_file(card_path(path), overwrite) as temporary:

@@ -18,23 +18,7 @@ FITS = ("pad", "resize")
 
 @dataclass(frozen=True)
 class Convention:
-    """How a network is called. Every field is an argument of `wrap`.
-
-    range:    what black and white are to it: (0, 255), (0, 1), (-1, 1), …
-    bgr:      whether it wants blue first
-    multiple: of which the images' sides must be; others are brought to it by `fit`
-    fit:      "pad" (borders repeated) or "resize"
-    least:    the least side it takes
-    stacked:  the entry of a dictionary under which it takes both images as (b, 2, 3, h, w), as
-              ptlflow's do; None for two arguments
-    flow:     the key or attribute of the flow (or list of flows) in what it returns; None if that is
-              the flow or the list itself
-    flows:    in training, the key or attribute of the list of all its predictions, if another
-    iters:    the name of its argument for the number of iterations, if it has one
-    options:  further arguments of every call
-    after:    the name of its module whose output is the features of both frames: where LCV attaches
-    channels: of these features, where the module does not tell
-    """
+    """How a network is called; `lcv.wrap` says what each field means."""
 
     range: tuple[float, float] = (0.0, 255.0)
     bgr: bool = False
@@ -42,8 +26,8 @@ class Convention:
     fit: str = "pad"
     least: int = 1
     stacked: str | None = None
-    flow: str | None = None
-    flows: str | None = None
+    flow: str | int | None = None
+    flows: str | int | None = None
     iters: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     after: str | None = None
@@ -54,11 +38,18 @@ class Convention:
             raise ArgumentError(f"wrap: fit is {self.fit!r}, wanted {' or '.join(FITS)}")
         for name in ("multiple", "least"):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ArgumentError(f"wrap: {name} is {value!r}, wanted a whole number from 1 on")
-        low, high = self.range
+            if type(value) is not int or value < 1:
+                raise ArgumentError(f"wrap: {name} is {value!r}, wanted a whole number, 1 or more")
+        if not isinstance(self.options, Mapping):
+            raise ArgumentError(f"wrap: options is {self.options!r}, wanted names and values")
+        try:
+            low, high = map(float, self.range)
+        except (TypeError, ValueError):
+            low = high = 0.0
         if not low < high:
-            raise ArgumentError(f"wrap: range is {self.range}, wanted (black, white), as (0, 255)")
+            raise ArgumentError(
+                f"wrap: range is {self.range!r}, wanted (black, white), as (0, 255)"
+            )
 
     def scaled(self, image: Tensor) -> Tensor:
         """An image in 0 … 255, RGB, in the range and order of the network."""
@@ -73,10 +64,15 @@ class Convention:
             key = self.flows
         if key is not None:
             if not _has(returned, key):
+                what = "flow" if key == self.flow else "flows"
                 raise ArgumentError(
-                    f"{network}: returned {described(returned)}, which has no {key!r}"
+                    f"{network}: returned {described(returned)}; it has no {key!r}. Correct {what}= "
+                    f"in lcv.wrap"
                 )
-            returned = returned[key] if isinstance(returned, Mapping) else getattr(returned, key)
+            if isinstance(returned, Mapping) or isinstance(key, int):
+                returned = returned[key]
+            else:
+                returned = getattr(returned, key)
         if isinstance(returned, Tensor):
             return [returned]
         if isinstance(returned, list | tuple) and returned:
@@ -109,11 +105,18 @@ def known_convention(network: object) -> Convention | None:
 
 
 def described(returned: Any) -> str:
-    """`a dictionary of flows, hidden` or `a Namespace`, for messages."""
+    """`a dictionary of flows, hidden` or `a Namespace with flow`, for messages."""
     if isinstance(returned, Mapping):
         return f"a dictionary of {', '.join(map(str, returned))}"
-    return f"a {type(returned).__name__}"
+    if isinstance(returned, list | tuple):
+        return f"a {type(returned).__name__} of {len(returned)}"
+    own = ", ".join(name for name in getattr(returned, "__dict__", ()) if not name.startswith("_"))
+    return f"a {type(returned).__name__}" + (f" with {own}" if own else "")
 
 
-def _has(returned: Any, key: str) -> bool:
-    return key in returned if isinstance(returned, Mapping) else hasattr(returned, key)
+def _has(returned: Any, key: str | int) -> bool:
+    if isinstance(returned, Mapping):
+        return key in returned
+    if isinstance(key, int):
+        return isinstance(returned, list | tuple) and -len(returned) <= key < len(returned)
+    return hasattr(returned, key)

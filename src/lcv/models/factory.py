@@ -74,11 +74,20 @@ def find_factory(name: str) -> Factory:
     is_file = where.endswith(".py")
     module = import_file(Path(where)) if is_file else import_module(where)
     found = getattr(module, function, None)
-    if not callable(found):
+    if found is not None and not callable(found):
+        raise ArgumentError(
+            f"{name}: {function} is of class {type(found).__name__}, wanted a function that returns "
+            f"a network"
+        )
+    if found is None:
         own = [each for each in vars(module) if not each.startswith("_")]
         raise ArgumentError(
             f"{name}: {where} has no function {function}{did_you_mean(function, own)}; wanted one "
             f"that returns a network"
         )
-    source = Path(module.__file__) if module.__file__ else None
+    try:
+        defined = inspect.getsourcefile(found)
+    except TypeError:  # one that was made by a call, such as functools.partial
+        defined = module.__file__
+    source = Path(defined) if defined else None
     return Factory(label_of(name), found, source, None if source is None else sha256_of(source))

@@ -19,7 +19,8 @@ from lcv.inner_product import INNER_PRODUCTS, Euclidean, InnerProduct, make_inne
 from lcv.inner_product.base import transform
 from lcv.models.convention import ENCODERS
 from lcv.models.types import is_flow_model
-from lcv.models.wrap import Wrapped, copied, level_of, wrap
+from lcv.models.wrap import wrap
+from lcv.models.wrapped import Wrapped, copied, level_of
 
 
 def attach(
@@ -70,13 +71,8 @@ def attach(
 def _attach_behind(
     wrapped: Wrapped, after: str | None, channels: int | None, inner_product: str
 ) -> None:
-    network = cast(nn.Module, wrapped.network)
-    after = after or wrapped.convention.after or _known_encoder(network)
-    try:
-        encoder = network.get_submodule(after)
-    except AttributeError:
-        names = [name for name, _ in network.named_children()]
-        raise ArgumentError(f"attach: the model has no module {after!r}; it has {names}") from None
+    after = after or wrapped.convention.after or _known_encoder(wrapped)
+    encoder = wrapped.feature_module(after)
     if level_of(after) in wrapped.inner_products:
         raise ArgumentError(f"attach: {after} already has an inner product")
     channels = channels or wrapped.convention.channels or _output_channels(wrapped, after)
@@ -160,14 +156,15 @@ def _check_bare(function: str, model: object) -> None:
         )
 
 
-def _known_encoder(network: nn.Module) -> str:
+def _known_encoder(wrapped: Wrapped) -> str:
     for name, last in ENCODERS.items():
-        encoder = getattr(network, name, None)
+        encoder = getattr(wrapped.network, name, None)
         if isinstance(encoder, nn.Module) and isinstance(getattr(encoder, last, None), nn.Conv2d):
             return name
     raise ArgumentError(
-        f"attach: {type(network).__name__} is no network that is known here; name the module whose "
-        f"output enters the cost volume: attach(model, after=…, channels=…)"
+        f"{wrapped.name}: where W goes is not known. Name the module whose output enters the cost "
+        f"volume, lcv.wrap(network, after=MODULE, channels=C), or do without W (inner_product "
+        f"euclidean)"
     )
 
 
@@ -181,8 +178,9 @@ def _output_channels(wrapped: Wrapped, after: str) -> int:
 def fold(model: nn.Module, into: str | None = None) -> nn.Module:
     """A copy that computes the same function without LCV: Q multiplied into the last linear layer.
 
-    For RAFT, and for a foreign network that `attach` has been at. `into` names the layer of a
-    foreign network whose bare output is what the inner product stands behind.
+    For RAFT, and for a foreign network that LCV was attached to. `into` names the layer of a foreign
+    network whose bare output is what the inner product stands behind. The features of both are
+    compared, and a fold that changes them is refused.
     Facts: equal to rounding; as many parameters as the vanilla network.
     """
     _check_bare("fold", model)
@@ -192,6 +190,7 @@ def fold(model: nn.Module, into: str | None = None) -> nn.Module:
     if isinstance(twin, Wrapped):
         _fold_attached(twin, into)
         _respecify(twin, "euclidean")
+        _check_same_features(cast(Wrapped, model), twin)
         return twin
     if into is not None:
         raise ArgumentError("fold: `into` is for foreign networks; ours know their last layer")
@@ -211,9 +210,13 @@ def fold(model: nn.Module, into: str | None = None) -> nn.Module:
 
 
 def _fold_attached(wrapped: Wrapped, into: str | None) -> None:
-    network = type(wrapped.network).__name__
     if not wrapped.inner_products:
-        raise ArgumentError(f"fold: there is no inner product in this {network}")
+        raise ArgumentError(f"fold: there is no inner product in this {wrapped.name}")
+    if into is not None and len(wrapped.inner_products) > 1:
+        raise ArgumentError(
+            f"fold: into names one layer, but {wrapped.name} has {len(wrapped.inner_products)} inner "
+            f"products"
+        )
     for name, encoder in wrapped.submodules().items():
         if level_of(name) not in wrapped.inner_products:
             continue
@@ -222,6 +225,33 @@ def _fold_attached(wrapped: Wrapped, into: str | None) -> None:
         hooks = encoder._forward_hooks
         for key in [key for key, hook in hooks.items() if isinstance(hook, _Multiply)]:
             del hooks[key]
+
+
+@torch.no_grad()
+def _check_same_features(attached: Wrapped, folded: Wrapped) -> None:
+    """Refuse a fold after which the features that enter the cost volume are others."""
+    side = max(64, attached.least_side)
+    with torch.random.fork_rng(devices=[]):
+        images = (255 * torch.rand(2, 1, 3, side, side)).to(next(attached.parameters()))
+    names = [n for n in attached.submodules() if level_of(n) in attached.inner_products]
+    found = []
+    for model in (attached, folded):
+        kept: list[Tensor] = []
+        twin = copied(model).eval()
+        for name in names:
+            twin.feature_module(name).register_forward_hook(
+                lambda _, __, out, kept=kept: kept.extend([out] if isinstance(out, Tensor) else out)
+            )
+        twin(*images)
+        found.append(kept)
+    for before, after in zip(*found, strict=True):
+        apart = float((after - before).norm() / before.norm().clamp(min=1e-12))
+        if not apart < 1e-3:  # rounding in float32 stays below 1e-5
+            raise ArgumentError(
+                f"fold: the features of {', '.join(names)} would change by {100 * apart:.2g} %, so Q "
+                f"cannot be folded into that layer: something stands between it and W. Name the "
+                f"layer whose output enters W untouched, fold(model, into=…), or keep W"
+            )
 
 
 def _last_layer(

@@ -134,5 +134,5 @@ def fill(model: nn.Module, state: State, checkpoint: Checkpoint, notes: list[str
 
 
 def _is_of_w(name: str) -> bool:
-    """`inner_product.t`, `inner_products.6.t`, or in a foreign network `fnet.inner_product.t`."""
+    """`inner_product.t`, `inner_products.6.t`, or beside a foreign network `inner_products.fnet.t`."""
     return re.search(r"(^|\.)inner_products?\.", name) is not None

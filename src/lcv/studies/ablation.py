@@ -1,6 +1,6 @@
 """The ablation itself: every column with every seed, one after the other or several at once.
 
-    study = prepare("out", base, choose("raft-small"), seeds=(0, 1, 2))
+    study = prepare("out", base, choose(network), seeds=(0, 1, 2))
     run(study)
 
 Finished cells are skipped and unfinished ones resumed, so the same call goes on after any stop.

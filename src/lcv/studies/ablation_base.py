@@ -16,7 +16,7 @@ VALIDATIONS = 6
 
 
 def network_for(model: ModelConfig) -> FlowModel:
-    """The network itself, with random weights, to be asked about."""
+    """The network with random weights, to read its properties."""
     with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
         return cast(FlowModel, build(model.name, "euclidean", **model.options))
 

@@ -34,8 +34,8 @@ from lcv.train.config import TrainConfig
 from lcv.train.distributed import join
 from lcv.train.kept import Kept
 from lcv.train.log import Listener
-from lcv.train.loop import make_model
 from lcv.train.loop import run as run_training
+from lcv.train.network import make_model
 
 INTERRUPTED = 130
 

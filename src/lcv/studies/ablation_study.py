@@ -15,14 +15,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lcv.errors import ArgumentError, FileError
 from lcv.files import whole_file
 from lcv.models.build import find
 from lcv.models.published import sha256_of
 from lcv.recipes.stored import config_from
-from lcv.studies.ablation_base import check_size
+from lcv.studies.ablation_base import check_size, network_for
 from lcv.studies.ablation_split import (
     HELD_OUT,
     RULES,
@@ -33,6 +33,7 @@ from lcv.studies.ablation_split import (
 from lcv.studies.columns import BY_NAME, COLUMNS, Column
 from lcv.studies.null_controls import null_controls
 from lcv.train.config import TrainConfig
+from lcv.train.network import settled
 
 FORMAT = "lcv ablation 1"
 # Where things lie and how fast they go; none of it changes a number that a study reports.
@@ -162,6 +163,7 @@ def prepare(
     folder = Path(folder)
     _check(base, seeds, pairs)
     check_size(base)
+    base, _ = settled(base, cast(Any, network_for(base.model)))
     _check_folder(folder)
     weights = None if base.model.weights is None else sha256_of(find(base.model.weights))
     base, lists = held_out_config(replace(base, folder=""), folder, split)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import torch
 from torch import Tensor, nn
 
 from lcv.errors import ArgumentError
 from lcv.inner_product import Riemannian
+from lcv.models.wrapped import copied
 
 
 class Average:
@@ -26,7 +25,7 @@ class Average:
                 "ema: the mean of rotations is no rotation, so a riemannian W has no average; set ema "
                 "to 0, or choose another inner product"
             )
-        self.model = deepcopy(model).requires_grad_(False)
+        self.model = copied(model).requires_grad_(False)
         self.decay = decay
         first = next(model.parameters())
         self._share = torch.zeros((), dtype=first.dtype, device=first.device)

@@ -31,6 +31,8 @@ class ModelConfig:
     """What else the network's builder takes: form, md, fac, heads."""
     weights: str | None = None
     """A checkpoint to start from, of any family; random weights if None. W starts at I."""
+    source: str | None = None
+    """The hash of the factory's source file, which the run itself puts here."""
     freeze_batch_norm: bool = False
     """Keep batch norms' statistics as they are: in every stage but the first."""
 

@@ -7,16 +7,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 
 from lcv.errors import ArgumentError, LcvError
-from lcv.models.archive import read_checkpoint
-from lcv.models.build import build, fill_from, find
 from lcv.models.cards import Card, save_weights
-from lcv.models.types import FlowModel
 from lcv.train.batches import Source, TrainBatch, make_source
 from lcv.train.checkpoint import Folder, Position, read
 from lcv.train.config import TrainConfig
@@ -24,6 +21,7 @@ from lcv.train.distributed import Processes, check_device, join, leave
 from lcv.train.interrupts import interrupts
 from lcv.train.kept import Kept
 from lcv.train.log import Listener, Log, read_log
+from lcv.train.network import freeze_batch_norm, make_model, settled
 from lcv.train.optim import Optimisers, rate_at
 from lcv.train.origin import card_of, last_scores, start_of
 from lcv.train.resume import check_resumed, judged_alike
@@ -81,6 +79,10 @@ class Run:
         source: Source | None = None,
         kept: Kept | None = None,
     ) -> None:
+        torch.manual_seed(config.seed)
+        self.model, notes = make_model(config)
+        config, more = settled(config, self.model)
+        notes += more
         self.config, self.processes = config, processes
         self.folder = Folder(config.folder)
         found, self.notes = self._checkpoint_to_resume(resume)
@@ -88,8 +90,6 @@ class Run:
         self.validation = Validation(config, processes, kept)
         self.validation.check_best()
         self.source = make_source(config, processes, dtype) if source is None else source
-        torch.manual_seed(config.seed)
-        self.model, notes = make_model(config)
         self.model.to(device=processes.device, dtype=dtype).train()
         if config.model.freeze_batch_norm:
             freeze_batch_norm(self.model)
@@ -332,24 +332,3 @@ class Run:
         if done:
             for leftover in self.folder.run.glob("stopped.*"):
                 leftover.unlink()
-
-
-def make_model(config: TrainConfig) -> tuple[nn.Module, list[str]]:
-    """The network, filled if the configuration names weights, and what there is to say of them."""
-    model = build(config.model.name, config.model.inner_product, **config.model.options)
-    known = cast(FlowModel, model).defaults.losses
-    if config.loss.name not in known:
-        raise ArgumentError(
-            f"loss.name is {config.loss.name!r}, but {config.model.name} can be trained with "
-            f"{' or '.join(known)}"
-        )
-    if config.model.weights is None:
-        return model, []
-    return model, fill_from(model, read_checkpoint(find(config.model.weights)))
-
-
-def freeze_batch_norm(model: nn.Module) -> None:
-    """Statistics as they are; scale and shift still learn."""
-    for module in model.modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            module.eval()

@@ -96,7 +96,8 @@ def inspect_model(model: nn.Module, channels: tuple[int, int] | None = None) -> 
     """
     products = getattr(model, "inner_products", None)
     if not products:
-        raise ArgumentError(f"this {type(model).__name__} has no inner products to look at")
+        name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
+        raise ArgumentError(f"{name} has no W to inspect; give weights that were trained with one")
     return {
         name: inspect_product(product, name, channels)
         for name, product in cast(Mapping[str, InnerProduct], products).items()

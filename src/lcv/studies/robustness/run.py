@@ -279,6 +279,8 @@ def _described(
 ) -> Study:
     settings = {"protocol": protocol.as_dict(), "seed": seed, "rule": rule, "margin": margin}
     identities = {f"network {n.label}": n.sha256 for n in networks}
+    codes = ((n.label, n.words.get("model", {}).get("source")) for n in networks)
+    identities |= {f"factory of {label}": source for label, source in codes if source is not None}
     identities |= {f"source {s.label}": s.fingerprint for s in sources}
     identities |= {f"patch {s.patch.name}": s.patch.sha256 for s in stresses if s.patch is not None}
     device = tensor_of(networks[0].model).device
