@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lcv.models.wrap import wrap as wrap
     from lcv.predict.predictor import Predictor as Predictor
     from lcv.predict.result import FlowResult as FlowResult
+    from lcv.visual.warping import warp as warp
 
     save = cards.save_weights
 
@@ -38,6 +39,7 @@ _HOMES = {
     "read_flow": "lcv.data.formats.flow",
     "read_image": "lcv.data.formats.image",
     "save": "lcv.models.cards:save_weights",
+    "warp": "lcv.visual.warping",
     "wrap": "lcv.models.wrap",
     "write_flow": "lcv.data.formats.flow",
 }

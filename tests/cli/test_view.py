@@ -124,7 +124,7 @@ def test_a_difference(files, capsys):
 
 def test_arrows_for_a_folder_with_one_frame_more(files):
     assert view("flows", "--image", "frames", "-o", "out", "--spacing", 8) == 0
-    wanted = draw_arrows(lcv.read_image("frames/f1.png"), flow_of(11, 2.0), 8)
+    wanted = draw_arrows(lcv.read_image("frames/f1.png"), flow_of(11, 2.0), 8, stretch=2)
     assert np.array_equal(lcv.read_image("out/f1.png"), wanted)
 
 

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcv.errors import ArgumentError, ShapeError
-from lcv.visual.colours import colour_wheel, flow_scale, flow_to_colour, wheel_legend
+from lcv.visual.colours import (
+    colour_wheel,
+    flow_scale,
+    flow_to_colour,
+    picture_scale,
+    wheel_legend,
+)
 
 
 def test_the_wheel():
@@ -90,3 +96,15 @@ def test_refusals():
             flow_to_colour(np.zeros((5, 4, 2)), max_flow=scale)
     with pytest.raises(ArgumentError, match="size is 2, wanted at least 3 pixels"):
         wheel_legend(2)
+
+
+def test_the_scale_of_a_picture_ignores_wild_pixels_and_does_not_blow_up_noise():
+    flow = np.zeros((50, 40, 2), np.float32)
+    flow[..., 0] = 3
+    flow[0, 0] = (500, 0)
+    assert picture_scale(flow) == pytest.approx(3)
+    assert picture_scale(0.01 * flow / 3) == 1
+    valid = np.zeros((50, 40), bool)
+    assert picture_scale(flow, valid) == 1
+    valid[0, 0] = True
+    assert picture_scale(flow, valid) == 500

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lcv.errors import ArgumentError, ShapeError
-from lcv.visual.overlay import draw_arrows
+from lcv.visual.overlay import arrow_stretch, draw_arrows
 
 
 def drawn(flow, spacing, **options):
@@ -86,3 +86,13 @@ def test_refusals():
         draw_arrows(image, flow, 0)
     with pytest.raises(ArgumentError, match="stretch is nan"):
         draw_arrows(image, flow, stretch=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("length", "times"), [(0.01, 1), (0.5, 20), (1, 10), (3, 5), (7, 2), (12, 1), (100, 1)]
+)
+def test_short_arrows_are_made_longer_up_to_the_spacing(length, times):
+    flow = np.full((40, 40, 2), [0, -length], np.float32)
+    flow[0, 0] = np.nan
+    assert arrow_stretch(flow, 16) == times
+    assert arrow_stretch(flow, 16, np.zeros((40, 40), bool)) == 1

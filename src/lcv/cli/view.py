@@ -69,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         "--spacing", type=whole, default=16, metavar="PX", help="from arrow to arrow (%(default)s)"
     )
     parser.add_argument(
-        "--stretch", type=positive, default=1.0, help="arrows so many times as long (%(default)s)"
+        "--stretch",
+        type=positive,
+        help="arrows this many times as long (chosen so that they are seen)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace pictures that are there")
     return parser
@@ -219,9 +221,18 @@ def _arrows(chosen: argparse.Namespace, flows: list[Path]) -> Drawn:
     from lcv.visual.overlay import draw_arrows
 
     frames = view_files.belonging(flows, view_files.image_files(chosen.image), "--image", spare=1)
-    longer = "" if chosen.stretch == 1 else f", {chosen.stretch:g} times as long as the motion"
+    stretch = chosen.stretch or _stretch(flows[0], chosen.spacing)
+    longer = "" if stretch == 1 else f", {stretch:g} times as long as the motion"
     for path, where in zip(flows, frames, strict=True):
         flow, image = view_files.read_known(path), read_image(where)
         view_files.check_same_size(path, flow, where, image)
-        picture = draw_arrows(image, flow.flow, chosen.spacing, flow.valid, chosen.stretch)
+        picture = draw_arrows(image, flow.flow, chosen.spacing, flow.valid, stretch)
         yield picture, f"arrows every {chosen.spacing} px{longer}"
+
+
+def _stretch(path: Path, spacing: int) -> float:
+    """Of the arrows of all pictures, so that they compare: from the first flow."""
+    from lcv.visual.overlay import arrow_stretch
+
+    first = view_files.read_known(path)
+    return arrow_stretch(first.flow, spacing, first.valid)

@@ -83,9 +83,13 @@ def _pages(
     from lcv.visual.colours import flow_to_colour
     from lcv.visual.layout import side_by_side
     from lcv.visual.legend import px
-    from lcv.visual.overlay import draw_arrows
+    from lcv.visual.overlay import arrow_stretch, draw_arrows
 
-    labels = ["frame", *(f"{name}, {px(scale)} in full colour" for name in flows)]
+    first, stretch = view_files.read_known(next(iter(flows.values()))[0]), 1.0
+    if chosen.arrows:
+        stretch = arrow_stretch(first.flow, chosen.spacing, first.valid)
+    longer = "" if stretch == 1 else f", arrows {stretch:g} times as long as the motion"
+    labels = [f"frame{longer}", *(f"{name}, {px(scale)} in full colour" for name in flows)]
     seen = 0
     for number, (where, image) in enumerate(islice(frames, count)):
         known = []
@@ -94,7 +98,7 @@ def _pages(
             view_files.check_same_size(paths[number], known[-1], where, image)
         shown = image
         if chosen.arrows:
-            shown = draw_arrows(image, known[0].flow, chosen.spacing, known[0].valid)
+            shown = draw_arrows(image, known[0].flow, chosen.spacing, known[0].valid, stretch)
         colours = [flow_to_colour(each.flow, scale, each.valid) for each in known]
         yield side_by_side([shown, *colours], labels, chosen.columns)
         seen += 1

@@ -14,7 +14,7 @@ ROWS = {
     "error": f"**Error.** Black is none, white is {ERROR_LIMIT:g} px or more; what the patch covers does "
     f"not count.",
     "occlusion": "**Occlusion.** Red is what frame 2 hides: there and back does not lead home.",
-    "arrows": "**Arrows** on frame 1, twice as long as the motion.",
+    "arrows": "**Arrows** on frame 1, lengthened where the motion is small.",
 }
 FONT = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
 MONO = ("ui-monospace", "Menlo", "Consolas", "monospace")
@@ -50,7 +50,8 @@ def heading(name: str, shown: Shown | None = None) -> str:
     if shown is None:
         return f"{words}\n\n…"
     epe = "" if shown.epe is None else f"**EPE {shown.epe:.2f} px** · "
-    return f"{words}\n\n{epe}{shown.seconds:.2f} s"
+    longer = "" if shown.stretch == 1 else f" · arrows {shown.stretch:g} times as long"
+    return f"{words}\n\n{epe}{shown.seconds:.2f} s{longer}"
 
 
 def picture(label: str, name: str) -> gr.Image:

@@ -17,10 +17,10 @@ from lcv.errors import ArgumentError
 from lcv.models.build import load
 from lcv.models.types import FlowModel
 from lcv.predict.predictor import Predictor
-from lcv.visual.colours import flow_scale, flow_to_colour
+from lcv.visual.colours import flow_to_colour, picture_scale
 from lcv.visual.error_maps import end_point_error, sintel_error_map
 from lcv.visual.legend import readable_scale
-from lcv.visual.overlay import draw_arrows
+from lcv.visual.overlay import arrow_stretch, draw_arrows
 
 MODELS = {
     "raft-small": "with LCV",
@@ -33,7 +33,6 @@ FEWEST, MOST = 1, 32
 HIDDEN = np.array([196, 30, 58], np.uint8)
 ERROR_LIMIT = 5.0
 """The error in pixels that is drawn white."""
-STRETCH = 2.0
 """Arrows are twice as long as the motion, as their caption says: most motions are short."""
 
 
@@ -62,6 +61,7 @@ class Shown:
     """What one network made of a pair: pictures (H, W, 3) uint8, and numbers.
 
     seconds: for flow in both directions, which the occlusion needs, once the network is loaded
+    stretch: arrows are this many times as long as the motion
     epe:     mean end-point error in pixels outside the patch; None without truth, as `error`
     """
 
@@ -73,6 +73,7 @@ class Shown:
     seconds: float
     epe: float | None
     scale: float
+    stretch: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,20 +172,22 @@ def _show(
         epe = float(distance[known].mean()) if known.any() else None
     assert result.occluded is not None
     spacing = max(8, min(picture.shape[:2]) // 12)
+    stretch = arrow_stretch(result.flow, spacing)
     return Shown(
         name,
         flow=flow_to_colour(result.flow, scale),
-        arrows=draw_arrows(picture, result.flow, spacing, stretch=STRETCH),
+        arrows=draw_arrows(picture, result.flow, spacing, stretch=stretch),
         occlusion=_hidden(picture, result.occluded),
         error=error,
         seconds=seconds,
         epe=epe,
         scale=scale,
+        stretch=stretch,
     )
 
 
 def _scale(flow: np.ndarray) -> float:
-    return readable_scale(max(0.1, flow_scale(flow)))
+    return readable_scale(picture_scale(flow))
 
 
 def _picture(image: Tensor) -> np.ndarray:

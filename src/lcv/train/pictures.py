@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from lcv.train.validate import Judged
-from lcv.visual.colours import flow_scale, flow_to_colour
+from lcv.visual.colours import flow_to_colour, picture_scale
 from lcv.visual.error_maps import SINTEL_LIMIT, sintel_error_map
 from lcv.visual.layout import side_by_side
 
@@ -22,11 +22,11 @@ def judged_picture(pair: Judged) -> np.ndarray:
     frame = _rows(pair.image).clip(0, 255).round().astype(np.uint8)
     flow, truth = _rows(pair.flow), _rows(pair.truth)
     valid = pair.valid[0].cpu().numpy()
-    scale = flow_scale(truth, valid)
+    scale = picture_scale(truth, valid)
     pictures = {
         "frame": frame,
         "flow": flow_to_colour(flow, scale),
-        f"truth, longest {scale:.1f} px": flow_to_colour(truth, scale, valid),
+        f"truth, {scale:.1f} px in full colour": flow_to_colour(truth, scale, valid),
         f"error, white {SINTEL_LIMIT:.0f} px": sintel_error_map(flow, truth, valid),
     }
     return side_by_side(list(pictures.values()), list(pictures))
@@ -40,10 +40,10 @@ def before_after_picture(before: Sequence[Judged], after: Sequence[Judged]) -> n
     pictures, labels = [], []
     for old, new in zip(before, after, strict=True):
         truth, valid = _rows(old.truth), old.valid[0].cpu().numpy()
-        scale = flow_scale(truth, valid)
+        scale = picture_scale(truth, valid)
         pictures.append(_rows(old.image).clip(0, 255).round().astype(np.uint8))
         pictures.append(flow_to_colour(truth, scale, valid))
-        labels += ["frame", f"truth, longest {scale:.1f} px"]
+        labels += ["frame", f"truth, {scale:.1f} px in full colour"]
         for when, pair in (("before", old), ("after", new)):
             error = (pair.flow - pair.truth).norm(dim=0)[pair.valid[0]].mean()
             pictures.append(flow_to_colour(_rows(pair.flow), scale))

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from lcv.errors import ArgumentError, ShapeError
-from lcv.visual.colours import flow_scale, flow_to_colour
+from lcv.visual.colours import flow_to_colour, picture_scale
 from lcv.visual.error_maps import (
     SINTEL_LIMIT,
     end_point_error,
@@ -72,11 +72,8 @@ class ErrorStyle:
 
 
 def common_scale(*flows: Known) -> float:
-    """The automatic scale of flows that are to be compared: their longest motion, rounded up.
-
-    At least 0.01 px, so that rounding errors do not get the colours of motion.
-    """
-    return readable_scale(max(SMALLEST, *(flow_scale(each.flow, each.valid) for each in flows)))
+    """The automatic scale of flows that are to be compared: the largest of theirs, rounded up."""
+    return readable_scale(max(picture_scale(each.flow, each.valid) for each in flows))
 
 
 def flow_picture(flow: Known, scale: float) -> np.ndarray:

@@ -10,6 +10,7 @@ from lcv.visual.colours import UNKNOWN
 
 ARROW = (255, 214, 10)
 EDGE = (20, 24, 28)
+STRETCHES = (2.0, 5.0, 10.0, 20.0)
 # Drawn this much larger and then averaged, which is what makes the lines smooth.
 FINE = 3
 
@@ -64,6 +65,22 @@ def draw_arrows(
         rows = slice(top, min(top + 256, height))
         picture[rows] = _with_arrows(picture[rows], starts, ends, top, spacing)
     return picture
+
+
+def arrow_stretch(flow: np.ndarray, spacing: int = 16, valid: np.ndarray | None = None) -> float:
+    """How many times longer than the motion arrows should be to be seen: 1, 2, 5, 10 or 20.
+
+    The longest of these with which 90 % of the arrows are shorter than the spacing. A scene whose
+    motion is below a tenth of a pixel is left as dots.
+    """
+    length = np.hypot(flow[..., 0], flow[..., 1]).astype(np.float64)
+    known = length <= UNKNOWN
+    if valid is not None:
+        known &= np.asarray(valid, bool)
+    usual = float(np.percentile(length[known], 90)) if known.any() else 0.0
+    if usual < 0.1:
+        return 1.0
+    return max([1.0, *(times for times in STRETCHES if times * usual <= spacing)])
 
 
 def _places(length: int, spacing: int) -> np.ndarray:

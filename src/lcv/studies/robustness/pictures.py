@@ -14,7 +14,7 @@ from lcv.evaluate.protocols import Protocol
 from lcv.studies.robustness.pairs import Source, read_pair
 from lcv.studies.robustness.registry import Stress
 from lcv.studies.robustness.run import Network
-from lcv.visual.colours import flow_scale, flow_to_colour
+from lcv.visual.colours import flow_scale, flow_to_colour, picture_scale
 from lcv.visual.layout import side_by_side
 
 
@@ -43,7 +43,7 @@ def stress_picture(
     pair = read_pair(record, index, device, protocol)
     setting = protocol.setting(record.dataset)
     truth, known = _array(pair.flow), pair.valid[0, 0].cpu().numpy()
-    scale = flow_scale(truth, known)
+    scale = picture_scale(truth, known)
     cells = [_frame(pair.image1), flow_to_colour(truth, scale, known)]
     words = [f"{source.label} {record.name}", f"truth, up to {scale:.1f} px"]
     columns = 1 + len(networks) + (len(networks) > 1)

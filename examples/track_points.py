@@ -1,0 +1,78 @@
+"""Follow points through a video: `python examples/track_points.py VIDEO OUT.png [FRAMES]`.
+
+Points start where the first frame has texture. A point is lost where flow forwards and back does
+not lead home, or where it leaves the frame. The picture shows every track on the last frame.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+import lcv
+from lcv.data.formats.video import read_video
+
+SPACING, HOME = 24, 1.0  # pixels between points; how near home the way back must lead
+
+
+def starts(frame: np.ndarray) -> np.ndarray:
+    """One point (x, y) for each square with texture: where the gradient is largest."""
+    grey = frame.mean(axis=2)
+    strength = np.hypot(*np.gradient(grey))
+    found = []
+    for top in range(0, grey.shape[0] - SPACING + 1, SPACING):
+        for left in range(0, grey.shape[1] - SPACING + 1, SPACING):
+            square = strength[top : top + SPACING, left : left + SPACING]
+            y, x = np.unravel_index(square.argmax(), square.shape)
+            if square[y, x] > 8:
+                found.append((left + x, top + y))
+    return np.array(found, np.float64).reshape(-1, 2)
+
+
+def at(field: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """A field (H, W, 2) at points between its pixels, linearly."""
+    limit = np.array(field.shape[1::-1]) - 2
+    low = np.floor(points).astype(int).clip(0, limit)
+    (x, y), (fx, fy) = low.T, (points - low).T[..., None]
+    above = (1 - fx) * field[y, x] + fx * field[y, x + 1]
+    below = (1 - fx) * field[y + 1, x] + fx * field[y + 1, x + 1]
+    return (1 - fy) * above + fy * below
+
+
+def main(
+    video: str, out: Path, count: int = 60, model: str = "raft-small", iters: int = 12
+) -> None:
+    frames = list(islice(read_video(video), count))
+    size = np.array(frames[0].shape[1::-1])
+    tracks = [[point] for point in starts(frames[0])]
+    alive = list(range(len(tracks)))
+    predictor = lcv.Predictor(model, iters=iters)
+    for result in predictor.stream(frames, backward=True):
+        points = np.array([tracks[k][-1] for k in alive]).reshape(-1, 2)
+        moved = points + at(result.flow, points)
+        inside = ((moved >= 0) & (moved <= size - 1)).all(axis=1)
+        home = moved + at(result.backward, moved.clip(0, size - 1))
+        kept = inside & (np.linalg.norm(home - points, axis=1) < HOME)
+        for k, point in zip(np.array(alive)[kept], moved[kept], strict=True):
+            tracks[k].append(point)
+        alive = [k for k, keep in zip(alive, kept, strict=True) if keep]
+    lengths = np.array([len(track) - 1 for track in tracks])
+    print(f"{len(frames)} frames, {len(tracks)} points: {len(alive)} followed to the end")
+    print(f"a point is followed for {lengths.mean():.1f} frames in the mean, of {len(frames) - 1}")
+    picture = Image.fromarray(frames[-1] // 2 + 64)
+    pen = ImageDraw.Draw(picture)
+    for k, track in enumerate(tracks):
+        colour = "#ffd60a" if k in set(alive) else "#e0533d"
+        pen.line([tuple(point) for point in track], fill=colour, width=2)
+        x, y = track[-1]
+        pen.ellipse([x - 2, y - 2, x + 2, y + 2], fill=colour)
+    picture.save(out)
+    print(f"{out}: yellow to the end, red until they were lost")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))
