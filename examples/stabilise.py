@@ -1,8 +1,7 @@
 """Take the shake out of a video: `python examples/stabilise.py VIDEO OUT.mp4 [FRAMES]`.
 
-The camera's motion between two frames is the shift, turn and zoom that fit most of the flow. The
-path of the camera is smoothed, and every frame is moved onto the smooth path. Give the result to
-this program again to measure the shake that is left.
+The camera's motion between two frames is the shift, turn and zoom that fit most of the flow. Its
+path is smoothed, and every frame is moved onto the smooth path. Run it on the result to measure it.
 """
 
 from __future__ import annotations
@@ -12,19 +11,25 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 import lcv
 from lcv.data.formats.video import read_video, video_info
 from lcv.visual.video import clip
 
-SMOOTH = 12  # frames: the standard deviation of the window that smooths the path
+ITERS, SMOOTH = 12, 12  # SMOOTH: frames, the deviation of the window that smooths the path
+
+
+def shrunk(frame: np.ndarray) -> np.ndarray:
+    image = Image.fromarray(frame)
+    image.thumbnail((640, 640))  # for speed
+    return np.asarray(image)
 
 
 def points_of(shape: tuple[int, ...]) -> np.ndarray:
     """Pixels as complex numbers from the middle: a shift is a sum, turn and zoom a product."""
-    height, width = shape[:2]
-    y, x = np.mgrid[:height, :width]
-    return (x - (width - 1) / 2) + 1j * (y - (height - 1) / 2)
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    return x - x.mean() + 1j * (y - y.mean())
 
 
 def camera_motion(flow: np.ndarray) -> tuple[complex, complex]:
@@ -39,40 +44,31 @@ def camera_motion(flow: np.ndarray) -> tuple[complex, complex]:
     return complex(a), complex(b)
 
 
-def shake(path: np.ndarray) -> float:
-    """How much the camera's shift changes from one frame to the next, px in the mean."""
-    return float(np.abs(np.diff(path, 2)).mean())
-
-
 def smoothed(path: np.ndarray) -> np.ndarray:
-    """The mean over a Gaussian window; the ends are continued by reflection through them."""
+    # The mean over a Gaussian window; the ends are continued by reflection through them.
     reach = min(3 * SMOOTH, len(path) - 1)
     window = np.exp(-0.5 * (np.arange(-reach, reach + 1) / SMOOTH) ** 2)
     before, after = 2 * path[0] - path[reach:0:-1], 2 * path[-1] - path[-2 : -reach - 2 : -1]
     return np.convolve(np.concatenate([before, path, after]), window / window.sum(), "valid")
 
 
-def main(
-    video: str, out: Path, count: int = 300, model: str = "raft-small", iters: int = 12
-) -> None:
-    frames = list(islice(read_video(video), count))
+def main(video: str, out: Path, count: int = 300) -> None:
+    frames = [shrunk(frame) for frame in islice(read_video(video), count)]
     turn, shift = (
         [0j],
         [0j],
     )  # the path of the camera: the logarithm of turn and zoom, and the shift
-    for result in lcv.Predictor(model, iters=iters).stream(frames):
+    for result in lcv.Predictor("raft-small", iters=ITERS).stream(frames):
         a, b = camera_motion(result.flow)
         turn.append(turn[-1] + np.log(a))
         shift.append(shift[-1] + b)
     path, angle = np.array(shift), np.array(turn)
-    print(
-        f"{len(frames)} frames; shake {shake(path):.2f} px, along the smooth path {shake(smoothed(path)):.2f}"
-    )
+    smooth, level = smoothed(path), smoothed(angle)
+    before, after = (np.abs(np.diff(each, 2)).mean() for each in (path, smooth))
+    print(f"the shift changes by {before:.2f} px a frame, on the smooth path by {after:.2f}")
     p = points_of(frames[0].shape)
     with clip(out, video_info(video).rate or 25, overwrite=True) as write:
-        for frame, moved, turned in zip(
-            frames, path - smoothed(path), angle - smoothed(angle), strict=True
-        ):
+        for frame, moved, turned in zip(frames, path - smooth, angle - level, strict=True):
             away = np.exp(turned) * p + moved - p
             write(lcv.warp(frame, np.stack([away.real, away.imag], axis=-1).astype(np.float32)))
     print(f"{out}: written")

@@ -16,7 +16,13 @@ from PIL import Image, ImageDraw
 import lcv
 from lcv.data.formats.video import read_video
 
-SPACING, HOME = 24, 1.0  # pixels between points; how near home the way back must lead
+ITERS, SPACING, HOME = 12, 24, 1.0  # HOME: how near home the way back must lead, px
+
+
+def shrunk(frame: np.ndarray) -> np.ndarray:
+    image = Image.fromarray(frame)
+    image.thumbnail((640, 640))  # for speed
+    return np.asarray(image)
 
 
 def starts(frame: np.ndarray) -> np.ndarray:
@@ -38,19 +44,16 @@ def at(field: np.ndarray, points: np.ndarray) -> np.ndarray:
     limit = np.array(field.shape[1::-1]) - 2
     low = np.floor(points).astype(int).clip(0, limit)
     (x, y), (fx, fy) = low.T, (points - low).T[..., None]
-    above = (1 - fx) * field[y, x] + fx * field[y, x + 1]
-    below = (1 - fx) * field[y + 1, x] + fx * field[y + 1, x + 1]
+    above, below = ((1 - fx) * field[row, x] + fx * field[row, x + 1] for row in (y, y + 1))
     return (1 - fy) * above + fy * below
 
 
-def main(
-    video: str, out: Path, count: int = 60, model: str = "raft-small", iters: int = 12
-) -> None:
-    frames = list(islice(read_video(video), count))
+def main(video: str, out: Path, count: int = 60) -> None:
+    frames = [shrunk(frame) for frame in islice(read_video(video), count)]
     size = np.array(frames[0].shape[1::-1])
     tracks = [[point] for point in starts(frames[0])]
     alive = list(range(len(tracks)))
-    predictor = lcv.Predictor(model, iters=iters)
+    predictor = lcv.Predictor("raft-small", iters=ITERS)
     for result in predictor.stream(frames, backward=True):
         points = np.array([tracks[k][-1] for k in alive]).reshape(-1, 2)
         moved = points + at(result.flow, points)
@@ -61,15 +64,13 @@ def main(
             tracks[k].append(point)
         alive = [k for k, keep in zip(alive, kept, strict=True) if keep]
     lengths = np.array([len(track) - 1 for track in tracks])
-    print(f"{len(frames)} frames, {len(tracks)} points: {len(alive)} followed to the end")
-    print(f"a point is followed for {lengths.mean():.1f} frames in the mean, of {len(frames) - 1}")
+    print(f"{len(tracks)} points, {len(alive)} of them followed through all {len(frames)} frames;")
+    print(f"a point is followed for {lengths.mean():.1f} frames in the mean")
     picture = Image.fromarray(frames[-1] // 2 + 64)
     pen = ImageDraw.Draw(picture)
     for k, track in enumerate(tracks):
         colour = "#ffd60a" if k in set(alive) else "#e0533d"
         pen.line([tuple(point) for point in track], fill=colour, width=2)
-        x, y = track[-1]
-        pen.ellipse([x - 2, y - 2, x + 2, y + 2], fill=colour)
     picture.save(out)
     print(f"{out}: yellow to the end, red until they were lost")
 

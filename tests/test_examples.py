@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 
 import lcv
+from lcv.data.formats.video import video_info
 from lcv.data.synthetic.sequence import generate
+from lcv.visual.video import clip
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -44,3 +48,49 @@ def test_the_example_writes_flow_and_a_picture(tmp_path, capsys, monkeypatch):
     assert error < 0.2 * np.linalg.norm(truth, axis=2).mean()
     assert f"raft-small           EPE {error:.2f} px" in capsys.readouterr().out
     assert lcv.read_image(tmp_path / "out" / "demo.png").shape[1] > 3 * 360
+
+
+def film(path, jumps):
+    """Frames of a texture that moves by 3 px each, and jumps."""
+    rng = np.random.default_rng(0)
+    large = np.kron(rng.integers(0, 256, (30, 36, 3)), np.ones((6, 6, 1))).astype(np.uint8)
+    with clip(path, 10) as write:
+        for k, jump in enumerate(jumps):
+            write(large[10 + jump : 138 + jump, 3 * k : 3 * k + 160])
+    return path
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory):
+    return film(tmp_path_factory.mktemp("video") / "shaken.mp4", (0, 4, -3, 5, 0))
+
+
+def test_points_are_followed(video, tmp_path, capsys, monkeypatch):
+    example = module("track_points.py")
+    monkeypatch.setattr(example, "ITERS", 4)
+    example.main(str(video), tmp_path / "tracks.png")
+    points, alive = map(int, re.findall(r"\d+", capsys.readouterr().out)[:2])
+    assert alive > points / 2 > 10
+    assert lcv.read_image(tmp_path / "tracks.png").shape == (128, 160, 3)
+
+
+def test_a_shaken_video_is_made_smooth(video, tmp_path, capsys, monkeypatch):
+    example = module("stabilise.py")
+    monkeypatch.setattr(example, "ITERS", 4)
+    example.main(str(video), tmp_path / "steady.mp4")
+    before, smooth = map(float, re.findall(r"\d+\.\d+", capsys.readouterr().out))
+    example.main(str(tmp_path / "steady.mp4"), tmp_path / "again.mp4")
+    after = float(re.findall(r"\d+\.\d+", capsys.readouterr().out)[0])
+    assert smooth < 0.2 * before
+    assert after < 0.5 * before
+
+
+def test_frames_in_between_are_nearer_than_their_mean(tmp_path, capsys, monkeypatch):
+    video = film(tmp_path / "even.mp4", (0, 0, 0, 0, 0))
+    example = module("interpolate.py")
+    monkeypatch.setattr(example, "ITERS", 4)
+    example.main(str(video), tmp_path / "twice.mp4")
+    ours, mean, repeated = map(float, re.findall(r"\d+\.\d+", capsys.readouterr().out))
+    assert ours < mean
+    assert ours < repeated
+    assert video_info(tmp_path / "twice.mp4").frames == 9
