@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -464,3 +466,22 @@ class TestRefusals:
         with pytest.raises(ArgumentError, match="graph is True, which needs CUDA"):
             run(study, "cpu")
         assert not list((tmp_path / "out").rglob("failure.txt"))
+
+
+def test_a_ctrl_c_in_the_last_validation_of_a_cell_stops_the_study(tmp_path):
+    """It was lost there once, and the study ran on for minutes."""
+    study = prepare(
+        tmp_path / "out", tiny_base(tmp_path), choose(RAFT, ["continued", "lcv"]), (0,), pairs=PAIRS
+    )
+
+    def press(entry):
+        if entry["kind"] == "validation" and entry["step"] == study.base.steps:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    outcome = run(study, "cpu", listeners=(press,))
+    assert outcome.interrupted
+    assert not outcome.done
+    assert [cell.column.name for cell in outcome.left] == ["continued", "lcv"]
+    outcome = run(study, "cpu")
+    assert not outcome.interrupted
+    assert len(outcome.done) == 2

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from lcv.train import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
-
-try:
-    import lcv.data.synthetic.development  # noqa: F401
-except ModuleNotFoundError:  # until the source has them
-    stub = ModuleType("lcv.data.synthetic.development")
-    stub.DEVELOPMENT, stub.development_batch = {}, None
-    sys.modules[stub.__name__] = stub
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +63,18 @@ def test_a_limit_of_time_stops_and_saves(tiny, tmp_path):
     assert sorted(p.name for p in (tmp_path / "run").glob("*.safetensors")) == [
         "weights.safetensors"
     ]
+
+
+def test_a_ctrl_c_in_the_last_step_is_not_lost(tiny, capfd):
+    def press(entry):
+        if entry["step"] == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    config = tiny()
+    with pytest.raises(KeyboardInterrupt):
+        run(config, listeners=(press,))
+    assert "stopping as soon as all is saved" in capfd.readouterr().err
+    assert (Path(config.folder) / "weights.safetensors").exists()
 
 
 def test_resume_from_a_named_checkpoint(tiny, tmp_path):

@@ -76,6 +76,8 @@ def run(arguments: list[str]) -> int:
     code, device = None, device_of(chosen["device"])
     for config, minutes in stages_left(stages, chosen["resume"], **where):
         code = train(config, chosen["resume"], device, chosen["tensorboard"], minutes)
+        if code:
+            break
     if code is None and _is_first():
         print("all stages are done")
     return code or 0
@@ -124,7 +126,14 @@ def train(
             listeners.append(board)
         if first:
             listeners.append(stack.enter_context(Terminal(config)))
-        run_training(config, resume, device, tuple(listeners), minutes=minutes)
+        try:
+            run_training(config, resume, device, tuple(listeners), minutes=minutes)
+        except KeyboardInterrupt:
+            newest = Folder(config.folder).newest()
+            if newest is None or newest[1]["step"] < config.steps:
+                raise
+            print(f"interrupted; all {config.steps} steps of {config.folder} are done and saved")
+            return INTERRUPTED
     if not first:
         return 0  # the first process may still be writing what is looked at below
     newest = Folder(config.folder).newest()

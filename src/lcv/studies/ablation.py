@@ -87,6 +87,8 @@ def _one_by_one(
         began = time.perf_counter()
         try:
             finished = run_cell(study, cell, device, listeners)
+        except KeyboardInterrupt:  # in its last step, or while it was measured
+            finished = False
         except LcvError as error:
             note_failure(study.folder_of(cell), error)
             say(f"{cell}: failed: {error}")

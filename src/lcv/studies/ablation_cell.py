@@ -200,6 +200,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         study = study.with_weights(words.weights)
         return 0 if run_cell(study, cell, words.device) else INTERRUPTED
+    except KeyboardInterrupt:  # in its last step, or while it was measured
+        return INTERRUPTED
     except LcvError as error:
         note_failure(study.folder_of(cell), error)
         return 2

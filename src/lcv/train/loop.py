@@ -49,6 +49,8 @@ def run(
              begin) or a checkpoint's path; what may change by then is said in `lcv.train.resume`
     until:   leave, with a checkpoint, after this step though more are configured
     minutes: leave likewise when so many have passed since the call
+    Told to stop (SIGTERM, Ctrl-C), it saves and returns; a run that was at its last step anyway is
+    completed, and then raises KeyboardInterrupt.
     """
     deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
     processes = join(device)
@@ -164,6 +166,8 @@ class Run:
                 self.take(self._next(batches))
                 self.attend(last)
             self.finish()
+        if interrupted and self.position.step == self.config.steps:
+            raise KeyboardInterrupt  # the run is done, but whoever called it must not go on
         return self.result
 
     def begin(self) -> None:
