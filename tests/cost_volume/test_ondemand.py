@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from lcv.cost_volume import AllPairs, OnDemand
-from lcv.cost_volume.ondemand import torch_impl
+from lcv.cost_volume.conventions import coords_from_flow
+from lcv.cost_volume.ondemand import tiled, torch_impl
 from lcv.errors import ArgumentError, ShapeError
 from testing.closeness import assert_as_exact_as
 
@@ -102,21 +106,108 @@ def test_every_number_is_written(split: int, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Tensor, "new_empty", poison)
     f1, f2, coords = _inputs(2, 3, 7, 9)
     operator = OnDemand(2, (2, 1), max_bytes=20_000)
-    out = operator.lookup(operator.build(f1, f2), coords)
-    assert poisoned
-    assert out.isfinite().all()
+    for with_gradients in (True, False):
+        poisoned.clear()
+        with torch.set_grad_enabled(with_gradients):
+            out = operator.lookup(operator.build(f1, f2), coords)
+        assert poisoned
+        assert out.isfinite().all()
 
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("far", [1e3, -1e30, float("inf")])
+@pytest.mark.parametrize("axis", [0, 1])
 def test_far_outside_is_exactly_zero(
-    far: float, split: int, monkeypatch: pytest.MonkeyPatch
+    far: float, split: int, axis: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch_impl, "_COARSE", split)
     f1, f2, coords = _inputs(2, 3, 8, 9, dtype=torch.float32)
-    coords[:, 0] = far
+    coords[:, axis] = far
     operator = OnDemand(3, 2)
     assert operator.lookup(operator.build(f1, f2), coords).eq(0).all()
+    with torch.no_grad():
+        assert operator.lookup(operator.build(f1, f2), coords).eq(0).all()
+
+
+MOTIONS = {
+    "still": lambda h, w: torch.zeros(2, h, w),
+    "smooth": lambda h, w: torch.linspace(-3, 3, h * w).view(1, h, w).expand(2, h, w),
+    "noise": lambda h, w: 20 * torch.randn(2, h, w),
+    "edge": lambda h, w: 30.0 * (torch.arange(w) > w // 2).expand(2, h, w),
+    "half outside": lambda h, w: -(w / 2 + 0.3) * torch.ones(2, h, w),
+}
+
+
+@given(
+    size=st.tuples(st.integers(4, 21), st.integers(4, 21)),
+    radius=st.tuples(st.integers(0, 3), st.integers(0, 4)),
+    levels=st.integers(1, 3),
+    motion=st.sampled_from([*MOTIONS]),
+    max_bytes=st.sampled_from([1, 9_000, 128 * 2**20]),
+)
+@settings(deadline=None, max_examples=40)
+def test_tiles_of_points_equal_the_reference(
+    size: tuple[int, int], radius: tuple[int, int], levels: int, motion: str, max_bytes: int
+) -> None:
+    """What is looked up without gradients, whatever the shape and wherever the points go."""
+    torch.manual_seed(sum(size))
+    f1, f2 = torch.randn(2, 2, 3, *size, dtype=torch.float64)
+    coords = coords_from_flow(MOTIONS[motion](*size).expand(2, -1, -1, -1).double() + 0.3)
+    operators = [OnDemand(levels, radius, 0.5, max_bytes, name) for name in ("torch", "reference")]
+    with torch.no_grad():
+        states = [operator.build(f1, f2) for operator in operators]
+        got, truth = (o.lookup(s, coords) for o, s in zip(operators, states, strict=True))
+    assert states[0].is_tiled
+    torch.testing.assert_close(got, truth, rtol=0, atol=1e-12)
+
+
+class Made(TorchDispatchMode):
+    """The bytes of everything that is made, by its address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes: dict[int, int] = {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        out = function(*args, **(kwargs or {}))
+        if isinstance(out, Tensor):
+            memory = out.untyped_storage()
+            self.bytes[memory.data_ptr()] = max(
+                memory.nbytes(), self.bytes.get(memory.data_ptr(), 0)
+            )
+        return out
+
+
+def test_tiles_of_points_keep_to_max_bytes() -> None:
+    max_bytes = 300_000
+    f1, f2, coords = _inputs(1, 32, 24, 32, dtype=torch.float32)
+    operator = OnDemand(3, 3, max_bytes=max_bytes)
+    with torch.no_grad():
+        state = operator.build(f1, f2)
+        with Made() as made:
+            result = operator.lookup(state, coords)
+    given = {t.untyped_storage().data_ptr() for t in (*state.features, result)}
+    assert max(n for address, n in made.bytes.items() if address not in given) <= max_bytes
+
+
+def test_a_coordinate_that_is_not_a_number_spoils_its_own_costs_alone() -> None:
+    f1, f2, coords = _inputs(1, 3, 9, 12)
+    operator = OnDemand(2, 1)
+    with torch.no_grad():
+        state = operator.build(f1, f2)
+        whole = operator.lookup(state, coords)
+        coords[0, :, 2, 3] = float("nan")
+        spoiled = operator.lookup(state, coords)
+    assert spoiled[0, :, 2, 3].isnan().all()
+    spoiled[0, :, 2, 3] = whole[0, :, 2, 3]
+    torch.testing.assert_close(spoiled, whole)
+
+
+def test_points_go_into_tiles_and_back() -> None:
+    maps = torch.arange(2 * 13 * 11.0).view(1, 2, 13, 11)
+    points = tiled._by_tile(maps)[0]
+    assert points[0, :64].view(2, 2, 4, 4)[0, 1, 0].tolist() == [4, 5, 6, 7]
+    assert torch.equal(tiled._from_tiles(points.t()[:, None], 13, 11)[:, 0], maps[0])
 
 
 def test_chunks_cover_all_points_within_the_budget() -> None:

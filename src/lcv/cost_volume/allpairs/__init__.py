@@ -73,6 +73,11 @@ class AllPairs:
             costs = (torch_impl.build(f1, f2, layout, scale=self.scale),)
         return AllPairsState(costs, (b, h, w), settings)
 
+    def bytes(self, h: int, w: int) -> int:
+        """What the pyramid of two maps h×w takes in float32."""
+        rx, ry = check_radius("AllPairs", self.radius)
+        return 4 * h * w * make_layout(h, w, levels=self.levels, rx=rx, ry=ry).total
+
     def lookup(self, state: AllPairsState, coords: Tensor) -> Tensor:
         """The costs in a window around where each pixel is believed to go.
 

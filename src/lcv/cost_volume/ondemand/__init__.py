@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from lcv.cost_volume.backend import choose_backend
@@ -16,7 +17,7 @@ from lcv.cost_volume.conventions import (
     check_radius,
 )
 from lcv.cost_volume.expect import expect
-from lcv.cost_volume.ondemand import reference, torch_impl
+from lcv.cost_volume.ondemand import reference, tiled, torch_impl
 from lcv.errors import ArgumentError
 
 __all__ = ["OnDemand", "OnDemandState"]
@@ -28,6 +29,7 @@ class OnDemandState(NamedTuple):
     features: tuple[Tensor, ...]
     shape: tuple[int, int, int]
     settings: Settings
+    is_tiled: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,10 @@ class OnDemand:
         levels, rx, ry, _, backend = settings
         if backend == "reference":
             return OnDemandState((f1, f2), (b, h, w), settings)
+        # On a CPU neighbouring points share features; gradients have a path of their own.
+        if f1.device.type == "cpu" and not torch.is_grad_enabled() and not _is_traced():
+            features = tiled.build(f1, f2, levels=levels, rx=rx, scale=self.scale)
+            return OnDemandState(features, (b, h, w), settings, is_tiled=True)
         plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
         features = torch_impl.build(f1, f2, plan, scale=self.scale)
         return OnDemandState(features, (b, h, w), settings)
@@ -88,9 +94,16 @@ class OnDemand:
         if backend == "reference":
             f1, f2 = state.features
             return reference.lookup(f1, f2, coords, levels=levels, rx=rx, ry=ry, scale=self.scale)
+        if state.is_tiled:
+            return tiled.lookup(state.features, coords, rx=rx, ry=ry, max_bytes=self.max_bytes)
         plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
         return torch_impl.lookup(state.features, coords, plan)
 
     def _settings(self) -> Settings:
         rx, ry = check_radius("OnDemand", self.radius)
         return Settings(self.levels, rx, ry, self.scale, choose_backend("OnDemand", self.backend))
+
+
+def _is_traced() -> bool:
+    """Whether a compiler looks on, which cannot follow sizes that depend on the coordinates."""
+    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
