@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ PACKAGE = Path(lcv.__file__).parent
 # A room may import itself, the rooms of lower layers, and within a layer what `BESIDE` allows.
 LAYERS = [
     {"errors", "version", "words"},
-    {"files", "usercode"},
+    {"files", "usercode", "memory", "cluster"},
     {"inner_product", "cost_volume"},
     {"layers"},
     {"models", "losses", "data", "visual"},
@@ -76,6 +77,31 @@ def modules() -> list[Path]:
 def test_arrows_point_one_way(path):
     room = path.parts[0].removesuffix(".py")
     assert violations(room, (PACKAGE / path).read_text(encoding="utf-8")) == []
+
+
+def imports_of(path: Path) -> set[Path]:
+    """The modules of the package that a module imports, anywhere in it, but for types alone."""
+    found = set()
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{name}" for name in names] + [node.module or ""]
+            for parts in (name.split(".")[1:] for name in names if name.startswith("lcv.")):
+                found |= {Path(*parts).with_suffix(".py"), Path(*parts) / "__init__.py"}
+    return {module for module in found if (PACKAGE / module).is_file()} - {path}
+
+
+@pytest.mark.parametrize("room", ["predict"])
+def test_no_file_of_a_room_imports_itself_in_a_circle(room):
+    """Imports inside functions count too. A room's __init__ imports lazily, by name."""
+    inside = [path for path in modules() if path.parts[0] == room and path.name != "__init__.py"]
+    order = TopologicalSorter({path: imports_of(path) & {*inside} for path in inside})
+    order.prepare()  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,17 @@ import threading
 import pytest
 
 from lcv.errors import FileError
-from lcv.files import check_output, make_folder, only_one, whole_file
+from lcv.files import (
+    check_apart,
+    check_output,
+    check_writable,
+    create_once,
+    make_folder,
+    only_one,
+    refuse_link,
+    sweep,
+    whole_file,
+)
 
 
 def test_a_file_appears_when_the_block_ends(tmp_path):
@@ -193,3 +203,62 @@ def test_a_file_system_without_locks_stops_nobody(tmp_path, monkeypatch):
     with only_one(tmp_path / "a"), only_one(tmp_path / "b", "busy"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_created_once_and_the_first_one_wins(tmp_path):
+    path = tmp_path / "a.json"
+    found = []
+    threads = [
+        threading.Thread(target=lambda n=n: found.append(create_once(path, f"{n}")))
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [path.read_text()] * 8
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+    with pytest.raises(FileError, match="does not exist"):
+        create_once(tmp_path / "none" / "a.json", "")
+
+
+def test_a_link_is_refused_wherever_it_leads(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "nothing")
+    for name in ("link", "nowhere"):
+        with pytest.raises(FileError, match=f"{name}: is a link, which is not followed here"):
+            refuse_link(tmp_path / name)
+    for name in ("file", "nothing"):
+        refuse_link(tmp_path / name)
+
+
+def test_what_was_left_half_written_is_told_from_files_of_others(tmp_path):
+    names = [".a.flo.0123456789abcdef.part", ".b.flo.0123456789abcdef.part", ".part", "a.part"]
+    for name in (*names, "a.flo"):
+        (tmp_path / name).touch()
+    sweep([tmp_path / "b.flo", tmp_path / "none" / "c.flo"])
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "a.flo"} - {names[1]}
+    long = "n" * 60 + ".flo"
+    with whole_file(tmp_path / long) as temporary:
+        sweep([tmp_path / ("n" * 61 + ".flo")])
+        assert temporary.exists(), "of another that begins alike"
+        sweep([tmp_path / long])
+        assert not temporary.exists()
+        temporary.touch()
+
+
+def test_an_output_that_is_an_input_is_refused(tmp_path):
+    (tmp_path / "a").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    check_apart([tmp_path / "b"], [tmp_path / "a"])
+    for name in ("a", "link", "../" + tmp_path.name + "/a"):
+        with pytest.raises(FileError, match=r"is the input .*a itself, and inputs are never"):
+            check_apart([tmp_path / name], [tmp_path / "a"])
+
+
+def test_a_folder_that_cannot_be_written_to_is_said(tmp_path, monkeypatch):
+    check_writable(tmp_path / "a", tmp_path)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(FileError, match="may not be written to; choose another place"):
+        check_writable(tmp_path / "a", tmp_path)

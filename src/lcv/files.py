@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,6 +54,61 @@ def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:
         if nearest.exists() and not nearest.is_dir():
             raise FileError(f"{path}: {nearest} is a file, wanted a folder to write into")
         raise FileError(f"{path}: the folder {path.parent} does not exist; make it first")
+
+
+def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Refuse an output that is one of the inputs, by whatever name."""
+    read = {where: path for path in inputs if (where := _inode(path)) is not None}
+    for path in outputs:
+        where = _inode(path)
+        if where is not None and where in read:
+            raise FileError(
+                f"{path}: is the input {read[where]} itself, and inputs are never written to; "
+                f"choose another name with -o"
+            )
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def check_writable(path: Path, folder: Path) -> None:
+    """Refuse, before any work is done, a folder where nothing can be written."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FileError(f"{path}: the folder {folder} may not be written to; choose another place")
+
+
+def create_once(path: Path, content: str) -> str:
+    """Create a file that never changes; returns what is in it, or in the one that was there first."""
+    try:
+        with whole_file(path) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+    except FileError:
+        if not path.is_file():
+            raise
+        return path.read_text(encoding="utf-8")
+    return content
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse a link where a file or folder of our own should be: it may lead anywhere."""
+    if path.is_symlink():
+        raise FileError(f"{path}: is a link, which is not followed here; remove it")
+
+
+def sweep(paths: Iterable[Path]) -> None:
+    """Remove what killed runs left half-written for these files; each folder is read once."""
+    names: dict[Path, set[str]] = {}
+    for path in paths:
+        names.setdefault(path.parent, set()).add(temporary_stem(path.name))
+    for folder, own in names.items():
+        for left in folder.glob(".*.part"):
+            if left.name[1:].rsplit(".", 2)[0] in own:
+                left.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:

@@ -7,6 +7,7 @@ user's or a host's name: a result is made to be shown.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import subprocess
@@ -49,6 +50,18 @@ def weights_words(weights: str | os.PathLike[str]) -> dict[str, Any]:
     sha256 = sha256_of(path)
     published = next((name for name, each in PUBLISHED.items() if each.sha256 == sha256), None)
     return {"file": path.name, "sha256": sha256, "published": published}
+
+
+def state_sha256(model: Any) -> str:
+    """A hash of a network's parameters and buffers by name, whatever file they came in."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def device_words(device: Any = None) -> str:

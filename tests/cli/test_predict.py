@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import re
 import resource
+import shlex
 import signal
 import struct
 import subprocess
 import sys
 import time
 import zlib
+from functools import partial
 from pathlib import Path
 
 import av
@@ -22,7 +25,15 @@ from PIL import Image
 
 import lcv
 from lcv.cli import main as cli
+from lcv.cli.predict_words import formats_for, meaning_of, parse_shard
 from lcv.data.formats.image import write_image
+from lcv.errors import ArgumentError
+from lcv.predict.job import Shard
+from lcv.predict.outputs import Drawing, Named, wanted_outputs
+from lcv.predict.result import FLOWS, FlowResult
+from lcv.predict.result import PICTURES as PICTURE_ENDINGS
+from predict.small_jobs import made
+from testing.extras import needs
 from testing.footage import files_of, moving, save_film, save_frames, save_weights
 from testing.shared import shared
 
@@ -155,7 +166,9 @@ def test_a_clip_alone(folder, network, capsys):
     said = refused(capsys, "film.mkv", "-o", "flow.mp4", *network)
     assert "flow.mp4: exists already" in said
     said = refused(capsys, "film.mkv", "-o", "other.mp4", "--backward", *network)
-    assert "names a clip, which has no place for --backward; name a folder and say --clip" in said
+    assert (
+        "names one clip, to which --backward means nothing; leave it out, or name a folder" in said
+    )
 
 
 def bad_png(folder: Path) -> bytes:
@@ -246,7 +259,7 @@ INPUTS = {
     "empty folder": ("empty", "empty: no frames in this folder, nor two in one inside it; wanted"),
     "glob that matches nothing": (
         "*.tiff",
-        "*.tiff: no file matches this pattern; this folder holds",
+        "*.tiff: no file matches this pattern; correct it, or name the folder",
     ),
     "video with no video stream": ("sound.mkv", "sound.mkv: has no video stream, only audio"),
     "video cut in the middle": (
@@ -309,7 +322,10 @@ def test_an_output_that_cannot_be_written(folder, network, capsys, out, message)
         (["--iters", "many"], "--iters is 'many', wanted a whole number"),
         (["--scale", "0"], "--scale is '0', wanted auto, or a positive number"),
         (["--scale", "wide"], "--scale is 'wide', wanted auto, or a positive number"),
-        (["--format", "flo,exr"], "unknown format 'exr'; the formats are flo, kitti, pfm, flo5"),
+        (
+            ["--format", "flo,exr"],
+            "unknown format 'exr'; the formats are flo, npy, pfm, npz, flo5, kitti",
+        ),
         (["--pad", "chairs"], "--pad: unknown mode 'chairs'; the modes are sintel, kitti"),
         (
             ["--precision", "float8"],
@@ -346,21 +362,14 @@ def test_an_option_that_means_nothing_to_a_file_is_refused(folder, network, caps
     assert files_of(folder) == before
 
 
-def test_what_was_redone_and_removed_is_said(folder, network, capsys):
+def test_what_was_done_is_said(folder, network, capsys):
     walk = save_frames(folder / "walk", 4)
     words = ("walk", "-o", "out", *network, "--scale", 5)
     predict(*words)
+    assert "3 pairs done: out" in capsys.readouterr().out
     write_image(walk / "frame_2.png", moving(1, seed=3)[0], overwrite=True)
     predict(*words)
-    said = capsys.readouterr().out
-    assert "2 pairs done (2 redone because their frames changed), 1 there already: out" in said
-    assert "4 old files removed" in said
-    predict(*words, "--overwrite", "--format", "flo")
-    assert "6 old files removed" in capsys.readouterr().out
-    (walk / "frame_4.png").unlink()
-    predict(*words, "--format", "flo")
-    said = capsys.readouterr().out
-    assert "1 output stays of frames that the input no longer has: walk/frame_3" in said
+    assert "2 pairs done, 1 done before: out" in capsys.readouterr().out
 
 
 def test_an_output_that_is_an_input_is_refused_always(folder, network, capsys):
@@ -442,10 +451,10 @@ def test_a_disk_that_fills_while_writing(folder, network, capsys, out):
     assert ".flo: writing failed, nothing was left behind" in said
     assert "File too large" in said
     left = {name for name in files_of(folder) if name not in before}
-    logs = {name for name in left if name.endswith(".log")}
-    assert left - logs <= {"out", "out/job.json", "out/made.json", "out/flow"}
+    assert left <= {
+        *("out", "out/job.json", "out/flow", "out/strategy", "out/strategy/72x64.json"),
+    }
     predict("frame_1.png", "frame_2.png", "-o", out, *network)
-    assert not list(folder.rglob("*.log"))
 
 
 def test_one_bad_frame_is_named_at_the_end_and_stops_nothing(folder, network, capsys):
@@ -456,7 +465,7 @@ def test_one_bad_frame_is_named_at_the_end_and_stops_nothing(folder, network, ca
     assert "3 pairs done, 2 failed: out" in captured.out
     assert "lcv: all is done but for this:\n  walk/frame_3.png: not an image" in captured.err
     predict("walk", "-o", "out", *network, code=1)
-    assert "0 pairs done, 3 there already, 2 failed: out" in capsys.readouterr().out
+    assert "0 pairs done, 3 done before, 2 failed: out" in capsys.readouterr().out
     said = refused(capsys, "walk", "-o", "strict", *network, "--strict")
     assert "walk/frame_3.png: not an image" in said
 
@@ -467,9 +476,9 @@ def test_a_job_that_is_killed_and_started_again_gives_the_same_files(folder, net
     words = ["film.mp4", *network, "--clip", "--overlay", "--warm-start"]
     predict(*words, "-o", "whole")
     process = subprocess.Popen([*COMMAND, *words, "-o", "out", "--quiet"], env=one_thread)
-    made = folder / "out" / "overlay" / "film" / "000004.png"
+    fifth = folder / "out" / "overlay" / "film" / "000004.png"
     deadline = time.monotonic() + 120
-    while not made.exists() and process.poll() is None and time.monotonic() < deadline:
+    while not fifth.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
     process.kill()
     assert process.wait() == -signal.SIGKILL
@@ -477,27 +486,17 @@ def test_a_job_that_is_killed_and_started_again_gives_the_same_files(folder, net
     assert 5 <= flows < 39
     assert not (folder / "out" / "clip" / "film.mp4").exists()
     predict(*words, "-o", "out")
-    assert files_of(folder / "out") == files_of(folder / "whole")
+    assert made(folder / "out") == made(folder / "whole")
 
 
-def test_two_processes_of_torchrun_give_the_files_of_one(folder, network, one_thread, capsys):
-    """At the same time, into one folder; the one with the bad frame waits for the other."""
-    walk = save_frames(folder / "walk", 14)
-    (walk / "frame_2.png").write_bytes(b"no picture")
-    words = ["walk", *network, "--clip"]
-    predict(*words, "-o", "one", code=1)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    done = subprocess.run(
-        [*launch, "-m", *COMMAND[2:], *words, "-o", "two"],
-        env=one_thread,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    assert "frame_2.png: not an image" in done.stderr
-    assert files_of(folder / "two") == files_of(folder / "one")
+def test_two_shards_at_the_same_time_give_the_files_of_one_process(folder, network, one_thread):
+    save_frames(folder / "walk", 9)
+    words = ["walk", *network]
+    predict(*words, "-o", "one")
+    command = [*COMMAND, *words, "-o", "two", "--quiet", "--shard"]
+    shards = [subprocess.Popen([*command, f"{i}/2"], env=one_thread) for i in (1, 2)]
+    assert [shard.wait(timeout=300) for shard in shards] == [0, 0]
+    assert made(folder / "two") == made(folder / "one")
 
 
 def test_a_stream_ends_well_when_it_is_interrupted(folder, network, one_thread):
@@ -546,3 +545,120 @@ def test_memory_does_not_grow_with_length(folder, network, one_thread):
     long = peak_memory([*words, "-o", "long"], one_thread)
     assert len(list((folder / "long" / "flow" / "film").iterdir())) == 159
     assert long - short < 9_000
+
+
+@pytest.mark.parametrize(
+    ("file", "formats", "names"),
+    [
+        ("out.flo", None, ["out.flo"]),
+        ("out.png", None, ["out.png"]),
+        ("out.png", ("kitti",), ["out.png"]),
+        ("out.jpg", None, ["out.jpg"]),
+        ("out.PPM", ("png", "flo"), ["out.PPM", "out.flo"]),
+        ("out.flo", ("flo", "png", "kitti"), ["out.flo", "out.png", "out_kitti.png"]),
+    ],
+)
+def test_a_named_file_is_the_name_that_was_given(tmp_path, file, formats, names):
+    outputs = wanted_outputs(formats_for(tmp_path / file, formats))
+    named = Named(tmp_path / file, outputs)
+    assert [named.path(output).name for output in outputs] == names
+
+
+@pytest.mark.parametrize(
+    ("file", "formats", "message"),
+    [
+        ("out.jpg", ("flo",), "has the ending '.jpg', but --format asks for flo"),
+        ("out.flo", ("png",), "has the ending '.flo', but --format asks for png"),
+    ],
+)
+def test_a_name_that_says_something_else_is_refused(file, formats, message):
+    with pytest.raises(ArgumentError, match=message):
+        formats_for(Path(file), formats)
+
+
+@pytest.mark.parametrize("ending", [*FLOWS, *PICTURE_ENDINGS])
+def test_a_result_and_a_command_know_the_same_endings(tmp_path, ending):
+    if ending == ".flo5":
+        needs("h5py")
+    name = str(tmp_path / f"out{ending}")
+    assert meaning_of(name) == "file"
+    (output,) = wanted_outputs(formats_for(Path(name), None))
+    result = FlowResult(np.random.default_rng(0).normal(0, 9, (20, 30, 2)).astype(np.float32))
+    path = Named(Path(name), (output,)).path(output)
+    Drawing(result, np.zeros((20, 30, 3), np.uint8), 9.0).write(path, output, False)
+    result.save(tmp_path / f"saved{ending}", max_flow=9.0)
+    assert Path(name).read_bytes() == (tmp_path / f"saved{ending}").read_bytes()
+
+
+def test_what_a_name_asks_for(tmp_path):
+    for name in ("out", "out/", "out.jpg2/", "run-1.5", ".out", "a.b/out"):
+        assert meaning_of(name) == "folder"
+    (tmp_path / "old.avi").mkdir()
+    assert meaning_of(str(tmp_path / "old.avi")) == "folder"
+    assert meaning_of("a/out.MP4") == "clip"
+    for name in ("x.avi", "x.tiff", "a/x.exr", "x.flow"):
+        with pytest.raises(
+            ArgumentError, match=r"wanted \.flo, .*\.png, .* or \.mp4 for a clip; for"
+        ):
+            meaning_of(name)
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/2/3", ""])
+def test_a_share_that_is_none_is_refused(text):
+    with pytest.raises(ArgumentError, match=r"--shard is .*, wanted i/n with i from 1 to n"):
+        parse_shard(text)
+
+
+def test_a_share():
+    assert parse_shard("2/3") == Shard(2, 3)
+    assert parse_shard(None) == Shard()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--overwrite", "--shard", "1/2"], "--overwrite empties the folder that all shards write"),
+        (["--ray", "--shard", "1/2"], "--ray and --shard both divide the work; leave one out"),
+    ],
+)
+def test_options_that_do_not_go_together(folder, network, capsys, words, message):
+    assert message in refused(capsys, "frame_1.png", "frame_2.png", "-o", "out", *network, *words)
+
+
+def test_a_stream_is_not_divided(folder, network, capsys):
+    said = refused(capsys, "-", "-o", "out", *network, "--shard", "1/2")
+    assert "--shard: a camera or a pipe is seen by one process only" in said
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "predict.md"
+
+
+def examples(language: str) -> str:
+    return re.search(rf"```{language}\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)[1]
+
+
+def test_the_examples_of_the_docs_run_as_written(folder, network, monkeypatch, capsys):
+    """But for a camera and ffmpeg; with a quicker network."""
+    for number in (1, 2):
+        (folder / f"frame_{number}.png").rename(folder / f"frame{number}.png")
+    for name in ("frames", "shots/a", "shots/b"):
+        save_frames(folder / name, 3)
+    (folder / "pairs.txt").write_text("frame1.png frame2.png\nframes/frame_1.png frame2.png\n")
+    for name in ("walk", "run"):
+        save_film(folder / f"{name}.mp4", 3)
+    lines = [
+        line for line in examples("bash").splitlines() if not re.match(r"ffmpeg|.*camera", line)
+    ]
+    assert len(lines) == 6
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        assert words[:2] == ["lcv", "predict"]
+        predict(*words[2:], *network)
+        made_now = folder / words[words.index("-o") + 1]
+        assert made_now.is_file() or (made_now / "job.json").is_file()
+    assert (folder / "videos" / "clip" / "run.mp4").is_file()
+    (folder / "flow.flo").unlink()
+    monkeypatch.setattr(lcv, "Predictor", partial(lcv.Predictor, iters=1))
+    exec(examples("python").replace("raft-large", "raft-small"), {})
+    assert "1920×1080: on-demand" in capsys.readouterr().out
+    lcv.read_flow("flow.flo")

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from lcv.cost_volume import in_view, pixel_grid, warp, warp_clamped
+from lcv.cost_volume.warp import warp_error
 from lcv.errors import ShapeError
+from testing.painted import painted_pair
 
 
 def _flow(x: float, y: float, h: int, w: int) -> Tensor:
@@ -130,3 +132,16 @@ def test_a_nan_in_the_flow_spoils_only_its_own_pixel():
     warped = warp_clamped(x, flow)
     assert torch.isnan(warped[0, :, 2, 3]).all()
     assert torch.isnan(warped).sum() == 2
+
+
+def test_the_warp_error_of_the_truth_is_small_and_undefined_out_of_view():
+    one, two, flow = painted_pair(96, 136)
+    error = warp_error(one, two, flow)[0, 0]
+    x = torch.arange(136) + flow[0, 0]
+    y = torch.arange(96)[:, None] + flow[0, 1]
+    beyond = torch.stack((-x, x - 135, -y, y - 95)).amax(0)  # pixels out of view, if positive
+    assert error[beyond > 1e-3].isnan().all()
+    seen = error[beyond <= 0]
+    assert (beyond > 1e-3).any()
+    assert seen.max() < 1e-3  # frame 1 is that warp, computed in the same float32
+    assert warp_error(two, two, torch.zeros_like(flow)).max() < 1e-3

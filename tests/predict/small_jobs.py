@@ -10,11 +10,10 @@ import lcv
 from lcv.data.formats.image import write_image
 from lcv.predict import Predictor
 from lcv.predict.inputs import find_inputs
-from lcv.predict.job import Job, Summary
-from lcv.predict.jobs import Run
+from lcv.predict.job import Job, Shard, Summary
 from lcv.predict.outputs import wanted_outputs
-from lcv.predict.shards import Shard
-from testing.footage import moving
+from lcv.predict.run import Run
+from testing.footage import files_of, moving
 
 PLAIN = {"outputs": wanted_outputs(("flo", "png"))}
 FLOW = wanted_outputs(("flo",))
@@ -36,6 +35,11 @@ def run(predictor: Predictor, source, root, **settings) -> Summary:
     words = [str(each) for each in (source if isinstance(source, list) else [source])]
     job = Job(find_inputs(words).sequences, Path(root), **{**PLAIN, **settings})
     return Run(predictor, job).go()
+
+
+def made(root: Path) -> dict[str, bytes]:
+    """All files of a job but its log, which says who made them and when."""
+    return {name: content for name, content in files_of(root).items() if "done" not in name}
 
 
 def change(frame: Path, seed: int = 5) -> None:

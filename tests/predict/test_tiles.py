@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import lcv
 from lcv.models.types import FlowOutput
-from lcv.predict.matching import Encoded
-from lcv.predict.pairs import Wanted
+from lcv.predict import tiles
+from lcv.predict.matching import Encoded, Wanted
 from lcv.predict.predictor import Predictor
 from lcv.predict.tiles import OVERLAP, _weights, make_tiling, match_tiles, median_shift
 from testing.shared import shared
@@ -63,16 +62,13 @@ def test_tiles_cover_the_image_and_weights_sum_to_one(height, width, side):
         assert small_h * small_w <= tiling.height * tiling.width
 
 
-def test_a_flow_that_tiles_agree_on_comes_out_unchanged():
+def test_a_flow_that_tiles_agree_on_comes_out_unchanged(monkeypatch):
+    monkeypatch.setattr(tiles, "median_shift", lambda _: (0, 0))
     torch.manual_seed(0)
     image = torch.randint(80, 120, (1, 3, 200, 330)).float()
     tiling = make_tiling(200, 330, 96, 57)
-    flows, seams = match_tiles(
-        Known(), Encoded(image), Encoded(image), tiling, Wanted(), shift_of=lambda _: (0, 0)
-    )
+    flows = match_tiles(Known(), Encoded(image), Encoded(image), tiling, Wanted())
     assert torch.allclose(flows.flow, image[:, :2] - 100, atol=1e-4)
-    assert seams.mean < 1e-4
-    assert seams.pixels > 0
 
 
 def test_tiles_start_from_the_coarse_flow_and_are_moved_by_it():
@@ -81,16 +77,16 @@ def test_tiles_start_from_the_coarse_flow_and_are_moved_by_it():
     image1[:, 0], image1[:, 1] = 109, 94
     matcher = Known()
     tiling = make_tiling(160, 240, 96, 57)
-    flows, _ = match_tiles(matcher, Encoded(image1), Encoded(image1), tiling, Wanted())
-    coarse, tiles = matcher.calls[0], matcher.calls[1:]
+    flows = match_tiles(matcher, Encoded(image1), Encoded(image1), tiling, Wanted())
+    coarse, matched = matcher.calls[0], matcher.calls[1:]
     assert coarse[1] is None
     assert coarse[0].shape[2:] == tiling.coarse
-    assert len(tiles) == tiling.number
+    assert len(matched) == tiling.number
     # (9, −6) in pixels of the coarse image is more in the whole: the scale goes on top.
     scale = torch.tensor([240 / tiling.coarse[1], 160 / tiling.coarse[0]])
     motion = torch.tensor([9.0, -6.0]) * scale
     shift = motion.round()
-    inner = tiles[len(tiling.lefts) + 1]  # second row and column: free to move either way
+    inner = matched[len(tiling.lefts) + 1]  # second row and column: free to move either way
     assert torch.allclose(inner[1][0, :, 0, 0], (motion - shift) / 8, atol=1e-4)
     # Known answers (9, −6) in each tile, wherever frame 2's tile lies: the shift is added back.
     row, column = tiling.tops[1] + 48, tiling.lefts[1] + 48
@@ -109,7 +105,9 @@ def test_a_tile_at_the_border_stays_inside():
     match_tiles(Inside(), Encoded(image), Encoded(image), make_tiling(96, 160, 72, 57), Wanted())
 
 
-def test_seams_tell_how_much_neighbours_differ():
+def test_tiles_that_disagree_are_blended_without_an_edge(monkeypatch):
+    monkeypatch.setattr(tiles, "median_shift", lambda _: (0, 0))
+
     class Unsure(Known):
         def match(self, first, second, start=None):
             super().match(first, second, start)
@@ -117,13 +115,11 @@ def test_seams_tell_how_much_neighbours_differ():
             return FlowOutput(flow)
 
     image = torch.zeros(1, 3, 64, 160)
-    tiling = make_tiling(64, 160, 64, 57)
-    flows, seams = match_tiles(
-        Unsure(), Encoded(image), Encoded(image), tiling, Wanted(), shift_of=lambda _: (0, 0)
+    flows = match_tiles(
+        Unsure(), Encoded(image), Encoded(image), make_tiling(64, 160, 64, 57), Wanted()
     )
-    assert seams.mean == pytest.approx(2**0.5)  # (0, 0) and (1, 1) in turn
-    steps = flows.flow[0, 0, 0].diff().abs()
-    assert steps.max() < 0.12  # and no edge anywhere
+    assert flows.flow.amax() - flows.flow.amin() > 0.9
+    assert flows.flow[0, 0, 0].diff().abs().max() < 0.12
 
 
 def test_the_median_is_robust():
@@ -134,12 +130,11 @@ def test_the_median_is_robust():
 
 
 def test_one_tile_over_everything_is_the_whole_started_from_half_way(make, frames):
-    """Tiles of a predictor: the same interface, a note on the cost, a plan that says so."""
+    """Tiles of a predictor: the same interface, and a plan that says so."""
     predictor = make(strategy="tiles", iters=1)
     result = predictor(frames[0], frames[1], backward=True, occlusion=True, warp_error=True)
     assert result.flow.shape == result.backward.shape == (96, 136, 2)
     assert result.plan.strategy == "tiles"
-    assert "differ by" in result.notes[0]
     assert "flow that differs a little" in result.plan.text
 
 

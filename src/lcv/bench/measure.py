@@ -11,16 +11,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 
 def measure(cell: dict[str, Any]) -> dict[str, Any]:
-    """Seconds of every timed pair, the peak in bytes or None, and what the planner foretold."""
+    """Seconds of every timed pair, the peak in bytes or None, and what the planner predicted."""
     import numpy as np
     import torch
 
     import lcv
+    from lcv.memory import measured
     from lcv.models.build import spec_of
     from lcv.provenance import provenance
 
@@ -32,10 +32,8 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
     )
     size = (2, cell["height"], cell["width"], 3)
     first, second = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
-    on_gpu = device.type == "cuda"
-    before = torch.cuda.memory_allocated(device) if on_gpu else _resident_from_now()
-    result = predictor(first, second)
-    most = torch.cuda.max_memory_allocated(device) if on_gpu else _noted("VmHWM")
+    with measured(device) as peak:
+        result = predictor(first, second)
     seconds = []
     for _ in range(cell["repeats"]):
         start = time.perf_counter()
@@ -43,29 +41,11 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
         seconds.append(time.perf_counter() - start)
     return {
         "seconds": seconds,
-        "peak_bytes": None if before is None or most is None else most - before,
+        "peak_bytes": peak[0] if peak else None,
         "foretold_bytes": None if result.plan is None else result.plan.bytes,
         "source": spec_of(network).source,
         "provenance": provenance(device=device),
     }
-
-
-def _resident_from_now() -> int | None:
-    """Bytes that are resident; the mark is set back to them, past what importing took."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return None
-    return _noted("VmRSS")
-
-
-def _noted(key: str) -> int | None:
-    """Bytes that Linux notes of this process; None on other systems."""
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(key)), None)
 
 
 def main(cell: str) -> int:

@@ -8,37 +8,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lcv.cli.parser import Parser, device_name, frames, in_options, whole
+from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
 from lcv.errors import ArgumentError, LcvError
 
 if TYPE_CHECKING:
     from lcv.predict.inputs import Inputs
-    from lcv.predict.job import Summary
-    from lcv.predict.predictor import Predictor
-    from lcv.predict.shards import Shard
+    from lcv.predict.job import Job, Summary
 
 SHOWN_FAILURES = 20
-SHOWN_LEFT = 5
 
 
 def run(arguments: list[str]) -> int:
     """Exit codes: 0 all is done, 1 some of it could not be done and is named, 2 nothing could."""
     chosen = _parser().parse_args(arguments)
-    _check(chosen)
+    chosen.scale = parse_scale(chosen.scale)
+    chosen.shard = parse_shard(chosen.shard)
 
     from lcv.predict.inputs import find_inputs
-    from lcv.predict.shards import shard_of, wait_for_all
 
-    shard = shard_of(chosen.shard)
-    inputs = find_inputs(chosen.inputs)
-    summary = _run(chosen, inputs, shard)
-    wait_for_all()
-    if summary.failures and not summary.done + summary.there:
-        raise summary.failures[0] if len(summary.failures) == 1 else LcvError(_failures(summary))
+    summary = _run(chosen, find_inputs(chosen.inputs))
+    failures = list(summary.failures.values())
+    if failures and not summary.done + summary.there:
+        raise failures[0] if len(failures) == 1 else LcvError(_failures(summary))
     if not chosen.quiet:
-        _report(chosen, summary, shard)
-    if summary.failures:
+        _report(chosen, summary)
+    if failures:
         print(f"lcv: {in_options(_failures(summary))}", file=sys.stderr)
-    return 1 if summary.failures else 0
+    return 1 if failures else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         usage="lcv predict INPUT… -o OUT [options]",
         description="Optical flow. INPUT: two images; a folder of frames, or of folders or videos; "
         "a glob in quotes; a list file (`image1 image2` a line, or one frame a line); videos; "
-        "camera:0; or - for a stream on the standard input. A job that was broken off goes on where "
+        "camera:0; or - for a stream on the standard input. A job that was interrupted goes on where "
         "it was: give the same command again.",
         epilog="Exit codes: 0 all is done; 1 some pairs could not be done, and are named; 2 nothing "
         "could be done; 130 interrupted.",
@@ -99,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     written.add_argument("--clip", action="store_true", help="a video: frame and flow side by side")
     written.add_argument(
-        "--overwrite", action="store_true", help="begin anew, replace what is there"
+        "--overwrite", action="store_true", help="empty the job's folder first, or replace the file"
     )
     work = parser.add_argument_group("the work")
     work.add_argument(
@@ -111,152 +107,137 @@ def _parser() -> argparse.ArgumentParser:
     )
     work.add_argument("--device", type=device_name, help="cpu or cuda (a GPU if there is one)")
     work.add_argument("--precision", default="float32", help="float32 or bf16 (%(default)s)")
-    work.add_argument("--shard", metavar="I/N", help="do part I of N; torchrun splits by itself")
+    work.add_argument("--shard", metavar="I/N", help="do part I of N, in a process of its own")
+    work.add_argument(
+        "--ray",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help="share the work among a Ray cluster's workers; without an address, on this machine",
+    )
     work.add_argument("--strict", action="store_true", help="stop at the first bad frame")
     work.add_argument("--quiet", action="store_true", help="say nothing but errors")
     return parser
 
 
-def _check(chosen: argparse.Namespace) -> None:
-    """What can be told before anything is loaded."""
-    from lcv.predict.scale import parse_scale
+def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
+    from lcv.cli.predict_progress import Terminal
+    from lcv.cluster import Cluster
+    from lcv.predict.predictor import Predictor
+    from lcv.predict.run import Run
 
-    chosen.scale = parse_scale(chosen.scale)
+    job = _job(chosen, inputs)
+    options = {
+        "model": chosen.model,
+        "weights": chosen.weights,
+        "device": chosen.device,
+        "iters": chosen.iters,
+        "pad": chosen.pad,
+        "max_memory": chosen.max_memory,
+        "strategy": chosen.strategy,
+        "precision": chosen.precision,
+    }
+    with Terminal(chosen.quiet) as terminal:
+        for note in inputs.notes:
+            terminal.say(note)
+        predictor = Predictor(**options)
+        predictor.check_warm_start(chosen.warm_start)
+        if chosen.ray is None:
+            return Run(predictor, job, terminal).go()
+        with Cluster(chosen.ray) as cluster:
+            return Run(predictor, job, terminal).go(cluster, options)
 
 
-def _run(chosen: argparse.Namespace, inputs: Inputs, shard: Shard) -> Summary:
-    from lcv.predict.console import Terminal
+def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
+    """What is asked for; refuses what does not go together."""
+    from lcv.files import check_output
     from lcv.predict.job import Job
-    from lcv.predict.jobs import Run
-    from lcv.predict.outputs import Folder, Named, formats_for, meaning_of, wanted_outputs
-    from lcv.predict.pairs import Wanted
-    from lcv.predict.shards import device_of
-    from lcv.predict.single import run_pair
-    from lcv.predict.sources import FrameFiles
+    from lcv.predict.matching import Wanted
+    from lcv.predict.outputs import Named, wanted_outputs
 
-    out = Path(chosen.output)
+    out, clip = Path(chosen.output), chosen.clip
+    place: Path | Named | None = out
     formats = None if chosen.format is None else tuple(chosen.format.lower().split(","))
     wanted = Wanted(chosen.backward, chosen.occlusion, chosen.warp_error)
     maps = {**wanted._asdict(), "overlay": chosen.overlay}
+    meaning = meaning_of(chosen.output)
     if chosen.clip and all(sequence.length == 2 for sequence in inputs.sequences):
         raise ArgumentError("--clip needs more than two frames in a row, and here are only pairs")
-    meaning = meaning_of(chosen.output)
-    is_file, is_clip = meaning == "file", meaning == "clip"
-    if is_file:
+    if meaning != "folder":
+        _check_one_file(chosen, inputs, meaning)
+    shared = "--ray" if chosen.ray else "--shard"
+    if chosen.ray and chosen.shard.total > 1:
+        raise ArgumentError("--ray and --shard both divide the work; leave one out")
+    if any(s.is_live for s in inputs.sequences) and (chosen.ray or chosen.shard.total > 1):
+        raise ArgumentError(
+            f"{shared}: a camera or a pipe is seen by one process only; leave it out"
+        )
+    if meaning == "file":
         outputs = wanted_outputs(formats_for(out, formats), **maps)
-        _check_named(chosen, inputs, shard)
         if chosen.scale is not None and all(output.what != "png" for output in outputs):
             raise ArgumentError(
                 f"-o {chosen.output}: --scale is that of a picture, and none is asked for; leave it "
                 f"out, or add png to --format"
             )
-        (pair,) = inputs.sequences
-        read = pair.files if isinstance(pair, FrameFiles) else ()
-        Named(out, outputs).check(chosen.overwrite, read)
-    elif is_clip:
-        outputs = ()
-        _check_clip(chosen, inputs, shard)
+        place = Named(out, outputs)
+    elif meaning == "clip":
+        check_output(out, chosen.overwrite)
+        outputs, place, clip = (), None, out
     else:
         outputs = wanted_outputs(formats or ("flo", "png"), **maps)
-        Folder(out).check()
-    with Terminal(chosen.quiet) as terminal:
-        for note in inputs.notes:
-            terminal.say(note)
-        predictor = _predictor(chosen, device_of(chosen.device))
-        predictor.check_warm_start(chosen.warm_start)
-        if is_file:
-            (pair,) = inputs.sequences
-            assert isinstance(pair, FrameFiles)
-            place, overwrite = Named(out, outputs), chosen.overwrite
-            return run_pair(predictor, pair, place, wanted, chosen.scale, overwrite, terminal)
-        job = Job(
-            inputs.sequences,
-            None if is_clip else out,
-            outputs,
-            wanted,
-            scale=chosen.scale,
-            clip=out if is_clip else chosen.clip,
-            arrows=chosen.overlay,
-            warm_start=chosen.warm_start,
-            shard=shard,
-            strict=chosen.strict,
-            overwrite=chosen.overwrite,
-            frames=chosen.frames,
-        )
-        return Run(predictor, job, terminal).go()
-
-
-def _predictor(chosen: argparse.Namespace, device: str | None) -> Predictor:
-    from lcv.predict.predictor import Predictor
-
-    return Predictor(
-        chosen.model,
-        chosen.weights,
-        device=device,
-        iters=chosen.iters,
-        pad=chosen.pad,
-        max_memory=chosen.max_memory,
-        strategy=chosen.strategy,
-        precision=chosen.precision,
+        if chosen.overwrite and chosen.shard.total > 1:
+            raise ArgumentError(
+                "--overwrite empties the folder that all shards write to; run one shard with "
+                "--overwrite and without --shard, or remove the folder first"
+            )
+    return Job(
+        inputs.sequences,
+        place,
+        outputs,
+        wanted,
+        scale=chosen.scale,
+        clip=clip,
+        arrows=chosen.overlay,
+        warm_start=chosen.warm_start,
+        shard=chosen.shard,
+        strict=chosen.strict or meaning == "file",
+        overwrite=chosen.overwrite,
+        frames=chosen.frames,
     )
 
 
-def _check_named(chosen: argparse.Namespace, inputs: Inputs, shard: Shard) -> None:
-    if not inputs.is_one_pair:
+def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) -> None:
+    """Refuse what means nothing to a single file or clip."""
+    refused = ["frames", "warm_start", "strict", "ray"]
+    if meaning == "clip":
+        refused = ["format", "backward", "occlusion", "warp_error", "ray"]
+        if len(inputs.sequences) != 1 or inputs.is_one_pair:
+            raise ArgumentError(
+                f"-o {chosen.output} names one clip, wanted one video or folder of frames for it; "
+                f"name a folder and say --clip"
+            )
+    elif not inputs.is_one_pair:
         raise ArgumentError(
             f"-o {chosen.output} names one file, but the input is not one pair of images; name a "
             f"folder"
         )
-    if not shard.is_all:
+    given = [name for name in refused if getattr(chosen, name)]
+    for name in [*given, *["shard"] * (chosen.shard.total > 1)]:
         raise ArgumentError(
-            f"-o {chosen.output} names one file, which cannot be split over {shard.count} "
-            f"processes; leave --shard or torchrun out, or name a folder"
+            f"-o {chosen.output} names one {meaning}, to which --{name.replace('_', '-')} means "
+            f"nothing; leave it out, or name a folder"
         )
-    for name in ("frames", "warm_start", "strict"):
-        if getattr(chosen, name):
-            raise ArgumentError(
-                f"-o {chosen.output} names one file, of one pair, to which "
-                f"--{name.replace('_', '-')} means nothing; leave it out, or name a folder"
-            )
 
 
-def _check_clip(chosen: argparse.Namespace, inputs: Inputs, shard: Shard) -> None:
-    from lcv.files import check_output
-
-    check_output(chosen.output, chosen.overwrite)
-    if len(inputs.sequences) != 1 or inputs.is_one_pair or not shard.is_all:
-        raise ArgumentError(
-            f"-o {chosen.output} names one clip, wanted one video or folder of frames for it, and "
-            f"no --shard; name a folder and say --clip"
-        )
-    more = ("format", "backward", "occlusion", "warp_error")
-    for name in more:
-        if getattr(chosen, name):
-            raise ArgumentError(
-                f"-o {chosen.output} names a clip, which has no place for --{name.replace('_', '-')}; "
-                f"name a folder and say --clip"
-            )
-
-
-def _report(chosen: argparse.Namespace, summary: Summary, shard: Shard) -> None:
+def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     """What was done, on the standard output."""
     for note, count in summary.notes.items():
         print(f"{note} ({count} pairs)" if count > 1 else note)
     parts = ["1 pair done" if summary.done == 1 else f"{summary.done} pairs done"]
-    if summary.changed:
-        parts[0] += f" ({summary.changed} redone because their frames changed)"
-    parts += [f"{summary.there} there already"] if summary.there else []
-    parts += [f"{summary.failed} failed"] if summary.failed else []
-    which = "" if shard.is_all else f"shard {shard}: "
+    parts += [f"{summary.there} done before"] if summary.there else []
+    parts += [f"{len(summary.failed)} failed"] if summary.failed else []
+    which = "" if chosen.shard.total == 1 else f"shard {chosen.shard.number}/{chosen.shard.total}: "
     print(f"{which}{', '.join(parts)}: {chosen.output}")
-    if summary.removed:
-        print(f"{summary.removed} old file{'s' * (summary.removed > 1)} removed")
-    if summary.left:
-        count, names = sum(summary.left.values()), [*summary.left]
-        more = f" and {len(names) - SHOWN_LEFT} more" if len(names) > SHOWN_LEFT else ""
-        what = "1 output stays" if count == 1 else f"{count} outputs stay"
-        shown = f"{', '.join(names[:SHOWN_LEFT])}{more}"
-        print(f"{what} of frames that the input no longer has: {shown}")
     for clip in summary.clips:
         print(f"clip: {clip}")
     if summary.scales and chosen.scale is None:
@@ -269,11 +250,10 @@ def _report(chosen: argparse.Namespace, summary: Summary, shard: Shard) -> None:
 
 def _failures(summary: Summary) -> str:
     """Everything that could not be done, by name."""
-    reasons = [str(error) for error in summary.failures]
-    lines = [f"  {reason}" for reason in reasons[:SHOWN_FAILURES]]
-    if len(reasons) > SHOWN_FAILURES:
-        lines.append(f"  and {len(reasons) - SHOWN_FAILURES} more")
+    lines = [f"  {reason}" for reason in [*summary.failures][:SHOWN_FAILURES]]
+    if len(summary.failures) > SHOWN_FAILURES:
+        lines.append(f"  and {len(summary.failures) - SHOWN_FAILURES} more")
     if not summary.done + summary.there:
         return "\n".join(["nothing could be done:", *lines])
-    hint = "Mend or remove that, and give the same command again: what is done is kept."
+    hint = "Correct that, and give the same command again: what is done is kept."
     return "\n".join(["all is done but for this:", *lines, hint])

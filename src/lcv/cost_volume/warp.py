@@ -1,4 +1,4 @@
-"""Backward warp by a flow, its in-view mask, and DDFlow's warp with clamped neighbours."""
+"""Backward warp by a flow, the error it leaves, its in-view mask, and DDFlow's clamped warp."""
 
 from __future__ import annotations
 
@@ -34,6 +34,19 @@ def in_view(flow: Tensor, *, strict: bool = False) -> Tensor:
     if strict:
         return (x > 0) & (x < w - 1) & (y > 0) & (y < h - 1)
     return (x >= 0) & (x <= w - 1) & (y >= 0) & (y <= h - 1)
+
+
+def warp_error(image1: Tensor, image2: Tensor, flow: Tensor) -> Tensor:
+    """How badly the flow explains frame 1 by frame 2, in grey levels; NaN where it leaves the view.
+
+        error(x) = mean over colours |image1(x) − image2(x + flow(x))|
+
+    images: (1, 3, h, w), 0 … 255; flow: (1, 2, h, w) → (1, 1, h, w) float32
+    """
+    # A target a hair outside is rounding, not absence: pixel 0 must not vanish at a flow of −1e-5.
+    seen = in_view(flow.round(decimals=3))
+    error = (image1.float() - warp(image2.float(), flow)).abs().mean(1, keepdim=True)
+    return torch.where(seen, error, torch.nan)
 
 
 def warp_clamped(x: Tensor, flow: Tensor) -> Tensor:

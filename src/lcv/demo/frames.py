@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from lcv.data.formats.decoder import Decoder, Source, decode
 from lcv.data.formats.image import read_image
 from lcv.demo import limits
 from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
-from lcv.predict.decoder import Decoder, Source, decode
 
 FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ogv", ".gif")
 

@@ -158,7 +158,7 @@ def _show(
     scale: float | None,
 ) -> Shown:
     predictor = network(name, settings.iters)
-    # The plan is made beforehand: it rehearses, and would count as time of the first pair.
+    # The plan is made beforehand, since it would count as time of the first pair.
     predictor.plan(*picture.shape[:2], occlusion=True)
     start = time.perf_counter()
     result = predictor(*frames, occlusion=True)

@@ -1,4 +1,22 @@
-"""From two frames, or a stream of them, to flow: in the memory there is, with all that was asked."""
+"""From two frames, or a stream of them, to flow: in the memory there is, with all that was asked.
+
+On its way from the command line to the network, a pair crosses these modules, in this order:
+
+    inputs      the words of the command line become sequences of frames
+    sources     a sequence of frames, from files, a video or a camera
+    outputs     which files are asked for
+    job         the job, and what came of it
+    predictor   a network on its device, called on frames or a stream of them
+    matching    the network with its settings
+    memory      which strategy fits
+    run         what is missing of the job
+    worker      the loop over the pairs of a sequence
+    folder      the job's folder: its settings, its decisions, where outputs lie
+    done_log    which outputs are done, from which files
+    frames      a frame as a tensor
+
+Flow then becomes files (result, scale, outputs, clip); tiles serves frames that are too large.
+"""
 
 from __future__ import annotations
 

@@ -1,43 +1,36 @@
-"""The words of a command line as sequences of frames: pairs, folders, globs, lists, films, cameras."""
+"""The words of a command line as sequences of frames: pairs, folders, globs, lists, videos, cameras."""
 
 from __future__ import annotations
 
 import glob
 import re
 import stat
-from collections.abc import Iterable, Sequence
-from itertools import groupby, takewhile
+from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from lcv.data.formats.decoder import Source
 from lcv.data.frames import has_pairs, pairs
 from lcv.data.layouts import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files_in, natural, subfolders
+from lcv.data.listfile import split_words
 from lcv.errors import ArgumentError, FileError
-from lcv.predict import sources
-from lcv.predict.decoder import Source
-from lcv.predict.lists import frames_of, long_names, read_list
-from lcv.predict.names import apart, check_names, short_names
-from lcv.predict.sources import Film, FrameFiles, Live
+from lcv.predict.sources import FrameFiles, Live, Sequence, Video
 
-FILMS = VIDEO_SUFFIXES | {".gif", ".y4m", ".ts", ".m2ts", ".flv", ".ogv", ".wmv", ".asf", ".3gp"}
+VIDEOS = VIDEO_SUFFIXES | {".gif", ".y4m", ".ts", ".m2ts", ".flv", ".ogv", ".wmv", ".asf", ".3gp"}
 LISTS = frozenset((".txt", ".lst", ".list"))
-TIFFS = frozenset((".tif", ".tiff"))
 WANTED = (
     "wanted two images, a folder of frames, a glob in quotes, a list file, a video, camera:0, or - "
     "for a stream on the standard input"
 )
-_CAMERA = re.compile(r"camera:(\d{1,3})")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class Inputs(NamedTuple):
-    """What there is to do.
+    """What there is to do. notes: what was decided on the way and should be said"""
 
-    sequences: each read in order; a `FilmFile` is yet to be opened
-    notes:     what was decided on the way and should be said
-    """
-
-    sequences: tuple[FrameFiles | Live | FilmFile, ...]
+    sequences: tuple[Sequence, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -46,44 +39,31 @@ class Inputs(NamedTuple):
         return len(self.sequences) == 1 and self.sequences[0].length == 2
 
 
-class FilmFile(NamedTuple):
-    """A video by name, not opened yet: a damaged one must not stop the others."""
-
-    name: str
-    path: Path
-    length: None = None
-
-    def open(self) -> Film:
-        return sources.film(self.path, self.name)
-
-
 class _Found(NamedTuple):
     """What one word means: images one by one, or whole sequences."""
 
     images: tuple[Path, ...] = ()
-    sequences: tuple[FrameFiles | Live, ...] = ()
-    films: tuple[Path, ...] = ()
+    sequences: tuple[Sequence, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def find_inputs(words: Sequence[str]) -> Inputs:
+def find_inputs(words: list[str]) -> Inputs:
     """Every input that the words name, refused at once where one is missing or means nothing.
 
     Two images are a pair, in the order given; more are a sequence in natural order, one for each
-    folder that they come from.
+    folder that they come from. Videos are not opened yet: a damaged one must not stop the others.
     """
     if not words:
         raise ArgumentError(f"there is no input; {WANTED}")
     found = [_find(word) for word in words]
     images = [path for each in found for path in each.images]
-    rest = [each for each in found if not each.images]
-    if images and rest:
-        other = next(w for w, each in zip(words, found, strict=True) if not each.images)
+    others = [word for word, each in zip(words, found, strict=True) if not each.images]
+    if images and others:
         raise ArgumentError(
-            f"{images[0]} is an image and {other} is not; give images alone, or what holds frames "
-            f"alone"
+            f"{images[0]} is an image and {others[0]} is not; give images alone, or what holds "
+            f"frames alone"
         )
-    sequences: list[FrameFiles | Live] = [s for each in rest for s in each.sequences]
+    sequences = [sequence for each in found for sequence in each.sequences]
     if len(images) == 2 and len(words) == 2:
         sequences = [FrameFiles("", tuple(images), (images[0].stem,))]
     elif len(images) == 1:
@@ -92,13 +72,9 @@ def find_inputs(words: Sequence[str]) -> Inputs:
         )
     elif images:
         sequences = [*_by_folder(images, " ".join(words))]
-    films = [path for each in rest for path in each.films]
-    named = zip(short_names(films), films, strict=True)
-    everything = (*apart(sequences), *(FilmFile(name, path) for name, path in named))
-    check_names(everything)
-    notes = [note for each in found for note in each.notes]
-    notes += [note for s in everything if isinstance(s, FrameFiles) for note in long_names(s)]
-    return Inputs(everything, tuple(notes))
+    sequences = _told_apart(sequences)
+    _check_names(sequences)
+    return Inputs(tuple(sequences), tuple(note for each in found for note in each.notes))
 
 
 def _find(word: str) -> _Found:
@@ -122,161 +98,183 @@ def _find(word: str) -> _Found:
         return _folder(path)
     if stat.S_ISFIFO(mode):
         return _Found(sequences=(Live(path.stem, Source("pipe", word)),))
-    return _file(path)
-
-
-def _file(path: Path) -> _Found:
-    suffix = path.suffix.lower()
-    if suffix in FILMS:
-        return _Found(films=(path,))
-    if suffix in LISTS:
-        return _Found(sequences=tuple(read_list(path)))
-    # Images are known by their content, so that any other name may be one.
-    return _Found(images=(path,))
+    if path.suffix.lower() in VIDEOS:
+        return _Found(sequences=(Video(path.stem, path),))
+    if path.suffix.lower() in LISTS:
+        return _Found(sequences=tuple(_read_list(path)))
+    return _Found(images=(path,))  # known by its content, whatever its name
 
 
 def _glob(word: str) -> _Found:
     if not glob.has_magic(word):
         raise FileError(f"{word}: there is no such file or folder; {WANTED}")
-    matches = [Path(match) for match in glob.glob(word, recursive=True)]
+    matches = sorted((Path(match) for match in glob.glob(word, recursive=True)), key=_natural_path)
     if not matches:
-        raise FileError(f"{word}: no file matches this pattern; {_instead(word)}")
-    files = [path for path in matches if path.is_file() or _is_lost(path)]
-    films = sorted((path for path in files if path.suffix.lower() in FILMS), key=_natural_path)
+        raise FileError(f"{word}: no file matches this pattern; correct it, or name the folder")
+    files = [path for path in matches if not path.is_dir()]
+    videos = [path for path in files if path.suffix.lower() in VIDEOS]
     images = [path for path in files if path.suffix.lower() in IMAGE_SUFFIXES]
-    if films and images:
-        raise ArgumentError(
-            f"{word}: matches images ({images[0].name}) and videos ({films[0].name}); make it "
-            f"match one kind"
-        )
-    if films:
-        return _Found(films=tuple(films))
+    _check_one_kind(word, images, videos)
+    if videos:
+        return _Found(sequences=tuple(Video(path.stem, path) for path in videos))
     if images:
         return _Found(sequences=tuple(_by_folder(images, word)))
-    folders = sorted((path for path in matches if path.is_dir()), key=_natural_path)
+    folders = [_folder(path) for path in matches if path.is_dir()]
     if not folders:
         raise FileError(
             f"{word}: matches {len(files)} files, the first {files[0].name}, but no image, video "
             f"or folder"
         )
-    found = [_folder(path) for path in folders]
     return _Found(
-        sequences=tuple(sequence for each in found for sequence in each.sequences),
-        films=tuple(film for each in found for film in each.films),
-        notes=tuple(note for each in found for note in each.notes),
+        sequences=tuple(sequence for each in folders for sequence in each.sequences),
+        notes=tuple(note for each in folders for note in each.notes),
     )
 
 
-def _instead(pattern: str) -> str:
-    """What there is where a pattern looks, and what to do about it."""
-    plain = [*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)]
-    folder = Path(*plain)
-    if not folder.is_dir():
-        return f"there is no folder {folder}: mend its name, or go to the folder that it is in"
-    where = "this folder" if folder == Path() else str(folder)
-    try:
-        inside = sorted(folder.iterdir(), key=natural)
-    except OSError as error:
-        return f"{where} cannot be read: {error.strerror}"
-    if not inside:
-        return f"{where} is empty"
-    some = ", ".join(path.name + "/" * path.is_dir() for path in inside[:3])
-    more = f" and {len(inside) - 3} more" if len(inside) > 3 else ""
-    return f"{where} holds {some}{more}: mend the pattern, as in '{folder / '*.png'}'"
-
-
 def _folder(path: Path) -> _Found:
-    images, films = _images_in(path), files_in(path, FILMS)
-    if images and films:
-        raise ArgumentError(
-            f"{path}: has images ({images[0].name}) and videos ({films[0].name}); choose one kind "
-            f"with a glob in quotes, such as '{path}/*{images[0].suffix}'"
-        )
-    if films:
-        return _Found(films=tuple(films))
+    images, videos = _images_in(path), files_in(path, VIDEOS)
+    _check_one_kind(path, images, videos)
+    if videos:
+        return _Found(sequences=tuple(Video(video.stem, video) for video in videos))
     if len(images) > 2 and has_pairs(path):
-        records = pairs(path).records
         singles = [
-            FrameFiles("", (Path(str(r.image1)), Path(str(r.image2))), (r.name,)) for r in records
+            FrameFiles("", (Path(str(r.image1)), Path(str(r.image2))), (r.name,))
+            for r in pairs(path).records
         ]
-        note = (
-            f"{path}: {len(singles)} pairs by the endings of their names, "
-            f"{images[0].name} with {images[1].name} and so on"
-        )
-        left_out = [path.name for path in images if _is_lost(path)]
-        notes = [f"{path}: left out, links to nothing: {', '.join(left_out)}"] if left_out else []
-        return _Found(sequences=tuple(singles), notes=(note, *notes))
+        note = f"{path}: {len(singles)} pairs by the endings of their names, and no sequence"
+        return _Found(sequences=tuple(singles), notes=(note,))
     if len(images) == 1:
         raise FileError(
             f"{path}: has one image only, {images[0].name}; flow needs at least two frames"
         )
     if images:
-        return _Found(sequences=(frames_of(path.resolve().name, images),))
+        return _Found(sequences=(_frame_files(path.resolve().name, images),))
     inside = [(folder, _images_in(folder)) for folder in subfolders(path)]
-    many = [frames_of(folder.name, files) for folder, files in inside if len(files) > 1]
+    many = [_frame_files(folder.name, files) for folder, files in inside if len(files) > 1]
     if not many:
         raise FileError(
             f"{path}: no frames in this folder, nor two in one inside it; wanted images "
             f"({', '.join(sorted(IMAGE_SUFFIXES))}) or videos"
-            f"{_hint(path, (folder for folder, _ in inside))}"
         )
     lonely = [folder.name for folder, files in inside if len(files) == 1]
     notes = [f"{path}: left out, having one frame only: {', '.join(lonely)}"] if lonely else []
     return _Found(sequences=tuple(many), notes=tuple(notes))
 
 
-def _camera(word: str) -> Live:
-    match = _CAMERA.fullmatch(word)
-    if match is None:
-        raise ArgumentError(f"{word}: wanted camera:0, camera:1 and so on")
-    device = Path(f"/dev/video{match[1]}")
-    if not device.exists():
-        there = sorted(path.name.removeprefix("video") for path in Path("/dev").glob("video*"))
-        cameras = ", ".join(f"camera:{number}" for number in there) or "none"
-        raise FileError(
-            f"{word}: there is no {device}; cameras on this machine: {cameras}. (Cameras are read "
-            f"through Linux's video4linux; elsewhere, pipe the stream to `lcv predict -`.)"
+def _check_one_kind(what: str | Path, images: list[Path], videos: list[Path]) -> None:
+    if images and videos:
+        raise ArgumentError(
+            f"{what}: has images ({images[0].name}) and videos ({videos[0].name}); choose one kind "
+            f"with a glob in quotes, such as '*{images[0].suffix}'"
         )
-    return Live(f"camera{match[1]}", Source("camera", word))
+
+
+def _camera(word: str) -> Live:
+    number = word.removeprefix("camera:")
+    if not number.isdecimal():
+        raise ArgumentError(f"{word}: wanted camera:0, camera:1 and so on")
+    if not Path(f"/dev/video{number}").exists():
+        there = sorted(path.name for path in Path("/dev").glob("video*"))
+        raise FileError(
+            f"{word}: there is no /dev/video{number}, only {', '.join(there) or 'no camera at all'}; "
+            f"on other systems than Linux, pipe the stream to `lcv predict -`"
+        )
+    return Live(f"camera{number}", Source("camera", word))
+
+
+def _read_list(path: Path) -> list[FrameFiles]:
+    """A list file's pairs, those that share a frame with the line before chained; or its frames.
+
+    image1 image2 [flow]      a pair a line; the flow, if any, is not looked at
+    image                     a frame a line
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise FileError(f"{path}: not a text file, wanted lines of `image1 image2`") from None
+    split = [(n, split_words(line, f"{path}:{n}")) for n, line in enumerate(lines, start=1)]
+    entries = [(number, words) for number, words in split if words]
+    if not entries:
+        raise FileError(f"{path}: names no frames; wanted lines of `image1 image2`, or of `image`")
+    for number, words in entries:
+        if len(words) > 3 or (len(words) == 1) != (len(entries[0][1]) == 1):
+            raise FileError(
+                f"{path}:{number}: {len(words)} words, wanted `image1 image2` on every line, or one "
+                f"image on every line; put a path with spaces into quotes"
+            )
+    if len(entries[0][1]) == 1:
+        if len(entries) < 2:
+            raise FileError(f"{path}: names one frame only; flow needs at least two")
+        return [_frame_files(path.stem, [path.parent / words[0] for _, words in entries])]
+    # A pair is named after its first frame; after its line too where that leads elsewhere or repeats.
+    firsts = [Path(words[0]).with_suffix("") for _, words in entries]
+    names = [str(first) for first in firsts]
+    if len({*names}) < len(names) or any({"/", ".."} & {*first.parts} for first in firsts):
+        names = [f"{number:06d}_{Path(words[0]).stem}" for number, words in entries]
+    chains: list[tuple[list[Path], list[str]]] = []
+    for name, (_, words) in zip(names, entries, strict=True):
+        first, second = path.parent / words[0], path.parent / words[1]
+        if chains and chains[-1][0][-1] == first:
+            chains[-1][0].append(second)
+            chains[-1][1].append(name)
+        else:
+            chains.append(([first, second], [name]))
+    return [FrameFiles("", tuple(files), tuple(own)) for files, own in chains]
+
+
+def _frame_files(name: str, files: list[Path]) -> FrameFiles:
+    """A pair is named after its first frame, with its ending or place if that tells too little."""
+    firsts = files[:-1]
+    numbered = [f"{index:06d}_{path.stem}" for index, path in enumerate(firsts)]
+    ways = [path.stem for path in firsts], [path.name for path in firsts], numbered
+    names = next(names for names in ways if len({*names}) == len(names))
+    return FrameFiles(name, tuple(files), tuple(names))
 
 
 def _by_folder(images: Iterable[Path], what: str) -> list[FrameFiles]:
-    ordered = sorted(set(images), key=_natural_path)
-    groups = [(folder, list(files)) for folder, files in groupby(ordered, lambda p: p.parent)]
-    lonely = [files[0] for _, files in groups if len(files) == 1]
-    if lonely:
-        raise FileError(
-            f"{what}: {lonely[0]} is the only image of its folder here; flow needs at least two "
-            f"frames"
-        )
-    return [frames_of(folder.resolve().name, files) for folder, files in groups]
+    ordered = sorted({*images}, key=_natural_path)
+    groups = [(folder, [*files]) for folder, files in groupby(ordered, lambda p: p.parent)]
+    for _, files in groups:
+        if len(files) == 1:
+            raise FileError(
+                f"{what}: {files[0]} is the only image of its folder here; flow needs at least two "
+                f"frames"
+            )
+    return [_frame_files(folder.resolve().name, files) for folder, files in groups]
 
 
 def _images_in(folder: Path) -> list[Path]:
-    """The images in a folder in natural order; links that lead nowhere are frames that cannot be read."""
-    lost = [
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() in IMAGE_SUFFIXES and path.name[0] != "." and _is_lost(path)
-    ]
-    return sorted([*files_in(folder, IMAGE_SUFFIXES), *lost], key=natural)
-
-
-def _is_lost(path: Path) -> bool:
-    """Whether this is a link to what is not there."""
-    return path.is_symlink() and not path.exists()
-
-
-def _hint(folder: Path, inside: Iterable[Path]) -> str:
-    """What to do about frames of a kind that is not read."""
-    found = [path for each in (folder, *inside) for path in files_in(each, TIFFS)]
-    if not found:
-        return ""
-    return (
-        f". {found[0].name} is a TIFF, which is not read here: convert it to PNG (16 bits stay 16 "
-        f"bits there)"
-    )
+    """The images in a folder in natural order; a link that leads nowhere is one that cannot be read."""
+    paths = (p for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES and p.name[0] != ".")
+    return sorted((path for path in paths if not path.is_dir()), key=natural)
 
 
 def _natural_path(path: Path) -> tuple[object, ...]:
     return tuple(natural(Path(part)) for part in path.parent.parts), natural(path)
+
+
+def _told_apart(sequences: list[Sequence]) -> list[Sequence]:
+    """The same, those of one name called with the folder around them, and videos with their ending."""
+    counts = Counter(sequence.name for sequence in sequences)
+    apart = []
+    for each in sequences:
+        if isinstance(each, FrameFiles) and each.name and counts[each.name] > 1:
+            folder = each.files[0].parent.resolve()
+            each = FrameFiles(f"{folder.parent.name}/{folder.name}", each.files, each.names)
+        elif isinstance(each, Video) and counts[each.name] > 1:
+            each = Video(f"{each.path.resolve().parent.name}/{each.path.name}", each.path)
+        apart.append(each)
+    return apart
+
+
+def _check_names(sequences: Iterable[Sequence]) -> None:
+    """Refuse inputs whose outputs would have the same names."""
+    taken: set[tuple[str, str]] = set()
+    for each in sequences:
+        for name in each.names if isinstance(each, FrameFiles) and not each.name else [""]:
+            if (each.name, name) in taken:
+                raise ArgumentError(
+                    f"two inputs have the name {each.name or name!r}, so their outputs would "
+                    f"fall on each other; give them to two runs with folders of their own"
+                )
+            taken.add((each.name, name))

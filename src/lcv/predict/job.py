@@ -1,97 +1,103 @@
-"""What a job is, what comes of it, and who is told on the way."""
+"""A job: what is asked for, who hears of its progress, and what came of it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NamedTuple
 
 from lcv.errors import LcvError
-from lcv.predict.inputs import FilmFile
-from lcv.predict.outputs import Output
-from lcv.predict.pairs import Wanted
-from lcv.predict.shards import Shard
-from lcv.predict.sources import FrameFiles, Live
-
-NOTHING_MORE = Wanted()
-ALL = Shard()
-MOST_NOTES = 4
+from lcv.predict.matching import Wanted
+from lcv.predict.outputs import Named, Output
+from lcv.predict.predictor import Predictor
+from lcv.predict.sources import Sequence
+from lcv.provenance import state_sha256
+from lcv.version import __version__
 
 
-class Listener(Protocol):
-    """Whoever shows a job's progress."""
+class Shard(NamedTuple):
+    """Share `number` of `total`, counted from 1."""
 
-    def say(self, text: str) -> None:
-        """A sentence that matters now."""
-
-    def begin(self, name: str, pairs: int | None) -> None:
-        """A sequence begins; so many pairs of it are this process's, None if nobody knows."""
-
-    def advance(self, pairs: int, computed: bool) -> None:
-        """So many pairs are behind us: computed just now, or there already or impossible."""
-
-
-class Silent:
-    """Shows nothing."""
-
-    def say(self, text: str) -> None: ...
-
-    def begin(self, name: str, pairs: int | None) -> None: ...
-
-    def advance(self, pairs: int, computed: bool) -> None: ...
+    number: int = 1
+    total: int = 1
 
 
 @dataclass(frozen=True)
 class Job:
     """What is to be done.
 
-    root:       the folder of the outputs; None where a clip is all that is wanted
-    clip:       a film for every sequence: True, or the path of the only one
-    arrows:     whether the film's frames carry arrows
-    scale:      of pictures, in pixels; None: see `lcv.predict.scale`
-    frames:     at most so many of each sequence, from its start
+    place:  the folder of the outputs, or the files of a single pair; None where a clip is all
+    clip:   a clip of every sequence: True, or the path of the only one
+    arrows: whether the clip's frames carry arrows
+    scale:  of pictures, in pixels; None: see `lcv.predict.scale`
+    frames: at most so many of each sequence, from its start
     """
 
-    sequences: tuple[FrameFiles | Live | FilmFile, ...]
-    root: Path | None
+    sequences: tuple[Sequence, ...]
+    place: Path | Named | None
     outputs: tuple[Output, ...]
-    wanted: Wanted = NOTHING_MORE
+    wanted: Wanted = Wanted()  # noqa: RUF009
     scale: float | None = None
     clip: bool | Path = False
     arrows: bool = False
     warm_start: bool = False
-    shard: Shard = ALL
+    shard: Shard = Shard()  # noqa: RUF009
     strict: bool = False
     overwrite: bool = False
     frames: int | None = None
 
+    def settings(self, predictor: Predictor) -> dict[str, Any]:
+        """Everything that decides the numbers in the job's files."""
+        return {
+            "lcv": __version__,
+            "model": predictor.name,
+            "source": getattr(getattr(predictor.model, "spec", None), "source", None),
+            "weights": state_sha256(predictor.model),
+            "iters": predictor.matcher.iters,
+            "pad": predictor.matcher.pad,
+            "precision": predictor.precision,
+            "warm_start": self.warm_start,
+            "scale": "auto" if self.scale is None else self.scale,
+        }
+
+
+class Listener:
+    """Whoever shows a job's progress; this one shows nothing."""
+
+    def say(self, text: str) -> None:
+        """A sentence that matters now."""
+
+    def begin(self, name: str, pairs: int | None) -> None:
+        """A sequence begins, with this many pairs to do; None if nobody knows."""
+
+    def advance(self, pairs: int = 1, computed: bool = True) -> None:
+        """`pairs` more pairs are finished: computed just now, or impossible."""
+
 
 @dataclass
 class Summary:
-    """What came of it: pairs computed, pairs that were there already, pairs that failed.
+    """What came of it.
 
-    changed:  of those computed, how many had been before, from frames that have changed since
-    removed:  old files that had to go: of such pairs, or because all is begun anew
-    left:     pairs that an input does not have any more, and how many outputs of each stay
-    failures: of frames, pairs and sequences, each with its reason
-    scales:   of pictures
+    done, there: pairs computed, and pairs that were done already
+    failed:      pairs that could not be computed: the sequence's title and the pair's number
+    failures:    of frames, pairs and sequences, each with its reason
+    notes:       of pairs, how many have each
     """
 
     done: int = 0
     there: int = 0
-    failed: int = 0
-    changed: int = 0
-    removed: int = 0
-    left: dict[str, int] = field(default_factory=dict)
-    failures: list[LcvError] = field(default_factory=list)
+    failed: set[tuple[str, int]] = field(default_factory=set)
+    failures: dict[str, LcvError] = field(default_factory=dict)
     scales: set[float] = field(default_factory=set)
     clips: list[Path] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
 
-    def add_notes(self, notes: Iterable[str]) -> None:
-        """Keep what is to be said of pairs: the first few things, since a film has many pairs."""
-        for note in notes:
-            known = note in self.notes or len(self.notes) < MOST_NOTES
-            self.notes[note if known else "more was noted of other pairs"] += 1
+    def add(self, other: Summary) -> None:
+        """Count in what another worker did."""
+        self.done += other.done
+        self.there += other.there
+        self.failed |= other.failed
+        self.failures |= other.failures
+        self.scales |= other.scales
+        self.notes += other.notes

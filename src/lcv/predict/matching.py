@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
+from lcv.cost_volume.warp import warp_error
 from lcv.errors import ArgumentError
+from lcv.losses.occlusion import occluded_by_consistency
 from lcv.models.types import FlowModel, FlowOutput, Role, is_flow_model
 
 TILES = "tiles"
 """The strategy that cuts frames into tiles, for networks that can start from a given flow."""
+
+
+class Wanted(NamedTuple):
+    """What is asked for beside the flow."""
+
+    backward: bool = False
+    occlusion: bool = False
+    warp_error: bool = False
+
+    @property
+    def both_ways(self) -> bool:
+        """Whether the flow from frame 2 to frame 1 must be computed."""
+        return self.backward or self.occlusion
+
+
+class Flows(NamedTuple):
+    """flow, backward: (1, 2, h, w); occluded: (1, 1, h, w) bool; warp_error: (1, 1, h, w)"""
+
+    flow: Tensor
+    low: Tensor | None
+    backward: Tensor | None
+    occluded: Tensor | None
+    warp_error: Tensor | None
 
 
 @dataclass
@@ -78,3 +103,28 @@ def matcher_for(model: nn.Module, name: str, iters: int | None, pad: str | None)
         raise ArgumentError(f"pad: unknown mode {pad!r}; the modes are {modes}")
     pad = pad or next(iter(model.defaults.pads), None)
     return Matcher(model, model.encodes_by_role(), iters, pad)
+
+
+def match_whole(
+    matcher: Matcher, first: Encoded, second: Encoded, wanted: Wanted, start: Tensor | None = None
+) -> Flows:
+    """The pair in one piece. start: for the forward direction alone"""
+    output = matcher.match(first, second, start)
+    backward = None if output.backward is None else output.backward.flow
+    if backward is None and wanted.both_ways:
+        backward = matcher.match(second, first).flow
+    images = first.image, second.image
+    return with_companions(Flows(output.flow, output.low, backward, None, None), images, wanted)
+
+
+def with_companions(flows: Flows, images: tuple[Tensor, Tensor], wanted: Wanted) -> Flows:
+    """What follows from the two flows and the two images, (1, 3, h, w), without the network."""
+    flow, low, backward, occluded, error = flows
+    flow = flow.float()
+    if backward is not None:
+        backward = backward.float()
+    if wanted.occlusion and backward is not None:
+        occluded, _ = occluded_by_consistency(flow, backward)
+    if wanted.warp_error:
+        error = warp_error(*images, flow)
+    return Flows(flow, low, backward if wanted.backward else None, occluded, error)

@@ -1,102 +1,183 @@
-"""Bytes: read from a text, said in words, and counted where they are free."""
+"""Plans: which strategy a pair of some size is computed with, so that it fits into memory.
+
+    peak = bytes of the cost volume, counted exactly + a constant + bytes a pixel
+
+The constant and the bytes a pixel of each network and strategy are in memory.json, which
+`benchmarks/planner.py --write` measures. A network that is not in it is measured when it computes
+the first pair of a size.
+"""
 
 from __future__ import annotations
 
-import math
-import re
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from lcv.errors import ArgumentError
+from lcv.memory import free_bytes, in_words
+from lcv.predict.matching import TILES, Matcher, Wanted
+from lcv.predict.tiles import Tiling, make_tiling
 
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-AMOUNT = re.compile(r"(\d+\.?\d*|\.\d+)(?:e(\d))?\s*([kmgt]?)(i?)b?", re.IGNORECASE)
-WANTED = 'wanted a number of bytes or a text such as "6GB", "512MB" or "1.5GiB"'
-# Where Linux tells what is free, and what the group of this process may have.
-MEMINFO = Path("/proc/meminfo")
-OWN_GROUP = Path("/proc/self/cgroup")
-GROUPS = Path("/sys/fs/cgroup")
+TABLE = Path(__file__).with_name("memory.json")
+# A prediction may be 20 % off, so that much more must be free.
+MARGIN = 1.2
+# Sides of tiles, largest first. Below the last, hardly any motion stays inside a tile.
+SIDES = (1536, 1280, 1024, 896, 768, 640, 512, 448, 384, 320, 256)
 
-
-def parse_bytes(amount: int | float | str, name: str = "max_memory") -> int:
-    """6_000_000_000 from itself, from "6GB" or from "6 g"; GiB and the like are powers of 1024."""
-    value = math.nan
-    if isinstance(amount, str):
-        found = AMOUNT.fullmatch(amount.strip())
-        if found is not None:
-            number, power, unit, binary = found.groups()
-            base = UNITS[unit.lower()]
-            if binary and unit:
-                base = 1024 ** "kmgt".index(unit.lower()) * 1024
-            value = float(number) * 10 ** int(power or 0) * base
-    elif not isinstance(amount, bool):
-        value = float(amount)
-    if not math.isfinite(value) or value < 1:
-        raise ArgumentError(f"{name} is {amount!r}, {WANTED}")
-    return int(value)
+logger = logging.getLogger("lcv")
 
 
-def in_words(amount: int) -> str:
-    """Bytes in three digits: "312 MB", "3.41 GB", "1 B"."""
-    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if amount >= unit:
-            digits = amount / unit
-            return f"{digits:.0f} {name}" if digits >= 99.95 else f"{digits:.3g} {name}"
-    return f"{amount} B"
+@dataclass(frozen=True)
+class Plan:
+    """How a pair of one size is computed.
 
-
-def free_bytes(device: torch.device) -> int:
-    """What this process may still take on a device.
-
-    CPU: what Linux calls available, or what is left of the limit of a container, whichever is
-    less. CUDA: what the driver has free, and what torch holds of it without using it.
+    strategy: "all-pairs", "on-demand" or "tiles"; "local" for VCN and DDFlow, "own" for a foreign
+              network, which have one way each
+    bytes:    the peak above what the process holds once the model is loaded; None before a
+              network that is not in the table has been measured
+    limit:    what it was chosen to fit, None where nobody asked
+    tiling:   how the image is cut, if it is
     """
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return min([_available(), *_left_in_groups()])
+
+    strategy: str
+    height: int
+    width: int
+    bytes: int | None
+    limit: int | None = None
+    tiling: Tiling | None = None
+
+    @property
+    def text(self) -> str:
+        """The plan in a sentence."""
+        size = f"{self.width}×{self.height}: {self.strategy}"
+        limit = "" if self.limit is None else f" of {in_words(self.limit)}"
+        memory = "" if self.bytes is None else f", about {in_words(self.bytes)}{limit}"
+        if self.tiling is None:
+            return f"{size}{memory}"
+        t = self.tiling
+        times = t.number * t.height * t.width / (self.height * self.width)
+        return (
+            f"{size} ({t.number} of {t.width}×{t.height}){memory}; {times:.1f} times the pixels "
+            f"of the whole image, and flow that differs a little from the whole image's"
+        )
+
+    @property
+    def as_json(self) -> list[Any]:
+        """What a job keeps of it."""
+        return [self.strategy, self.tiling, self.bytes]
+
+    @classmethod
+    def from_json(cls, kept: Any, height: int, width: int, limit: int | None) -> Plan:
+        """The plan again; ValueError or TypeError if it is none."""
+        strategy, tiling, needed = kept
+        if tiling is not None:
+            tops, lefts, tall, wide, coarse = tiling
+            tiling = Tiling(tuple(tops), tuple(lefts), tall, wide, tuple(coarse))
+        return cls(str(strategy), height, width, needed and int(needed), limit, tiling)
 
 
-def _available() -> int:
-    try:
-        lines = MEMINFO.read_text().splitlines()
-        return 1024 * next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        return 2**62  # not Linux: no limit is known, and none is set
+class Planner:
+    """Plans for one network on one device, each made once a size.
+
+    name:  of the network, in messages; costs: its row of the table, None if it has none
+    limit: bytes, or None for what is free; strategy: "auto", or the one to take
+    """
+
+    def __init__(
+        self, name: str, costs: Any, matcher: Matcher, device: torch.device, strategy: str
+    ) -> None:
+        self.name, self.costs, self.matcher = name, costs, matcher
+        self.device, self.strategy = device, strategy
+        self.limit: int | None = None
+        self._plans: dict[tuple[int, int, Wanted], Plan] = {}
+        self._kept: dict[tuple[int, int], Plan] = {}
+
+    def plan(self, height: int, width: int, wanted: Wanted) -> Plan:
+        """The first strategy that fits, most memory first."""
+        key = height, width, wanted
+        if key[:2] in self._kept:
+            return self._kept[key[:2]]
+        if key not in self._plans:
+            self._plans[key] = self._choose((height, width), wanted)
+            logger.info("%s", self._plans[key].text)
+        return self._plans[key]
+
+    def keep(self, plan: Plan) -> None:
+        """From now on this is the plan for its size, whatever else would fit."""
+        self._kept[plan.height, plan.width] = plan
+
+    def instead_of(self, plan: Plan, wanted: Wanted) -> Iterator[Plan]:
+        """Plans whose volume takes less than one that ran out of memory; none if it was asked for."""
+        volumes = self.matcher.model.volumes if self.strategy == "auto" and not plan.tiling else ()
+        for volume in volumes[volumes.index(plan.strategy) + 1 :] if volumes else ():
+            needed = self.peak(volume, (plan.height, plan.width), wanted, None)
+            yield replace(plan, strategy=volume, bytes=needed)
+
+    def peak(self, strategy: str, size: tuple[int, int], wanted: Wanted, tiling: Any) -> int | None:
+        """The predicted peak of a pair of this size (h, w) in bytes; None for unknown networks."""
+        if self.costs is None:
+            return None
+        costs = self.costs[strategy]
+        height, width = size if tiling is None else (tiling.height, tiling.width)
+        model = self.matcher.with_strategy(strategy).model
+        of_tile = volume_bytes(model, height, width) + costs["per_pixel"] * height * width
+        of_image = 0 if tiling is None else costs["per_image_pixel"]
+        of_image += sum(costs[key] for key in ("both_ways", "warp_error") if getattr(wanted, key))
+        return int(costs["constant"] + of_tile + of_image * size[0] * size[1])
+
+    def _choose(self, size: tuple[int, int], wanted: Wanted) -> Plan:
+        asked = [s for s in self.matcher.strategies if self.strategy in ("auto", s)]
+        tried = [plan for s in asked if (plan := self._make(s, size, wanted)) is not None]
+        for plan in tried:
+            if self._fits(plan):
+                return plan
+        least = min(tried, key=lambda plan: plan.bytes or 0)
+        memory, needed = in_words(least.limit or 0), in_words(int((least.bytes or 0) * MARGIN))
+        found = f"max_memory is {memory}" if self.limit else f"only {memory} of memory are free"
+        how = f"tiles of {SIDES[-1]} pixels" if least.tiling else least.strategy
+        chosen = "" if self.strategy == "auto" else ", which was asked for"
+        raise ArgumentError(
+            f"{found}, but {self.name} needs at least {needed} for frames of {size[1]}×{size[0]} "
+            f"pixels (as {how}{chosen}). Allow more, or make the frames smaller."
+        )
+
+    def _fits(self, plan: Plan) -> bool:
+        # Who asks for a strategy and sets no limit knows better than a guess at what is free.
+        insisted = self.limit is None and self.strategy != "auto"
+        return insisted or (plan.bytes or 0) * MARGIN <= (plan.limit or 0)
+
+    def _make(self, strategy: str, size: tuple[int, int], wanted: Wanted) -> Plan | None:
+        """The plan of a strategy: with the largest tiles that fit, or the smallest if none do;
+        None where the image is smaller than a tile.
+        """
+        limit = free_bytes(self.device) if self.limit is None else self.limit
+        tilings: list[Tiling | None] = [None]
+        if strategy == TILES:
+            sides = [side for side in SIDES if side < max(size)]
+            sides = sides or [max(size)] * (self.strategy == TILES)
+            tilings = [make_tiling(*size, s, self.matcher.model.least_side) for s in sides]
+        plan = None
+        for tiling in tilings:
+            plan = Plan(strategy, *size, self.peak(strategy, size, wanted, tiling), limit, tiling)
+            if self._fits(plan):
+                break
+        return plan
 
 
-def _left_in_groups() -> list[int]:
-    """What is left of the memory limits of the control groups that this process is in."""
-    try:
-        lines = OWN_GROUP.read_text().splitlines()
-    except OSError:
-        return []
-    left = []
-    for line in lines:
-        number, controllers, path = line.split(":", 2)
-        if number == "0":  # version 2: limits hold for all that is below
-            home = GROUPS / path.lstrip("/")
-            for group in (home, *home.parents):
-                if GROUPS in (group, *group.parents):
-                    left += _left_in(group, "memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            names = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
-            # Inside a container its own group is mounted at the top.
-            for group in (GROUPS / "memory" / path.lstrip("/"), GROUPS / "memory"):
-                left += _left_in(group, *names)
-    return left
+@cache
+def costs_of(network: str, device: str) -> Any:
+    """A network's row of the table, the CPU's for a device that was not measured; None without."""
+    table = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table.get(device, table["cpu"]).get(network)
 
 
-def _left_in(group: Path, limit: str, usage: str, cache: str) -> list[int]:
-    try:
-        most = (group / limit).read_text().strip()
-        if most == "max":
-            return []
-        used = int((group / usage).read_text())
-        lines = (group / "memory.stat").read_text().splitlines()
-        # Files read long ago count as used, but make room when asked to.
-        spare = next((int(x.split()[1]) for x in lines if x.split()[0] == cache), 0)
-        return [max(0, int(most) - used + spare)]
-    except (OSError, ValueError, IndexError):
-        return []
+def volume_bytes(model: Any, height: int, width: int) -> int:
+    """What the cost volume of an image takes, where the network has one that can say so."""
+    count = getattr(getattr(model, "cost_volume", None), "bytes", None)
+    return 0 if count is None else int(count(-(-height // model.stride), -(-width // model.stride)))

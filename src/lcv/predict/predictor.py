@@ -1,29 +1,35 @@
-"""`lcv.Predictor`: a network, a device and a memory limit, called on frames of any kind."""
+"""`lcv.Predictor`: a network, a device and a memory limit, called on frames or on a stream of them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import chain
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lcv.cost_volume.forward_interpolate import forward_interpolate
+from lcv.data.cuts import Glance, glance, is_cut
 from lcv.errors import ArgumentError, ShapeError
+from lcv.memory import measured, parse_bytes, return_freed_memory
 from lcv.models.build import load
 from lcv.models.embedded import EMBEDDED
 from lcv.models.registry import Spec
 from lcv.models.wrap import as_flow_model
 from lcv.predict.frames import Frame, as_frame, in_words, same_size
-from lcv.predict.matching import Encoded, matcher_for
-from lcv.predict.memory import parse_bytes
-from lcv.predict.pairs import Flows, Wanted, match_whole
-from lcv.predict.planner import Plan, Planner
+from lcv.predict.matching import Encoded, Flows, Wanted, match_whole, matcher_for
+from lcv.predict.memory import Plan, Planner, costs_of
 from lcv.predict.result import FlowResult
-from lcv.predict.stream import Stream
 from lcv.predict.tiles import match_tiles
 
 PRECISIONS = {"float32": None, "bf16": torch.bfloat16}
+NOTHING_ELSE = Wanted()
+OUT_OF_MEMORY = "out of memory"  # how the note on a pair begins that fell back
 
 
 class Predictor:
@@ -55,29 +61,28 @@ class Predictor:
         precision: str = "float32",
     ) -> None:
         if precision not in PRECISIONS:
-            raise ArgumentError(
-                f"unknown precision {precision!r}; there are {', '.join(PRECISIONS)}"
-            )
-        self.precision = precision
+            known = ", ".join(PRECISIONS)
+            raise ArgumentError(f"unknown precision {precision!r}; there are {known}")
+        self.precision, self.strategy = precision, strategy
         self.device = _device(device)
         network = _network(model, weights).eval().to(self.device)
-        self.name = _name(network, model)
+        spec = getattr(network, "spec", None)
+        # Embedded weights are called by their own name, a factory without its path.
+        plain = type(getattr(network, "network", network)).__name__
+        built = spec.name if isinstance(spec, Spec) else plain
+        self.name = model if isinstance(model, str) and model in EMBEDDED else built
         self.matcher = matcher_for(network, self.name, iters, pad)
         if strategy not in ("auto", *self.matcher.strategies):
+            known = ", ".join(self.matcher.strategies)
             raise ArgumentError(
-                f"unknown strategy {strategy!r} for {self.name}; there are auto, "
-                f"{', '.join(self.matcher.strategies)}"
+                f"unknown strategy {strategy!r} for {self.name}; there are auto, {known}"
             )
-        self.strategy = strategy
-        self.max_memory = None if max_memory is None else parse_bytes(max_memory)
-        self.planner = Planner(
-            self.name,
-            self.matcher,
-            self.device,
-            autocast=PRECISIONS[precision],
-            limit=self.max_memory,
-            strategy=strategy,
-        )
+        costs = costs_of(built, self.device.type)
+        self.planner = Planner(self.name, costs, self.matcher, self.device, strategy)
+        self.max_memory = None
+        if max_memory is not None:
+            self.max_memory = self.planner.limit = parse_bytes(max_memory)
+            return_freed_memory()
 
     @property
     def model(self) -> nn.Module:
@@ -104,35 +109,24 @@ class Predictor:
         return result
 
     def stream(
-        self,
-        frames: Iterable[Any],
-        *,
-        warm_start: bool = False,
-        backward: bool = False,
-        occlusion: bool = False,
-        warp_error: bool = False,
+        self, frames: Iterable[Any], *, warm_start: bool = False, **wanted: bool
     ) -> Iterator[FlowResult]:
         """Flow from each frame to the next, each frame encoded once, in constant memory.
 
         warm_start: begin each pair where the last one ended (RAFT only), except after a scene cut
+        wanted:     backward, occlusion, warp_error, as above
         """
-        wanted = Wanted(backward, occlusion, warp_error)
         # Made at once and not at the first step, so that a wrong argument is said at once too.
-        stream = Stream(self, warm_start=warm_start, wanted=wanted)
+        stream = Stream(self, warm_start, Wanted(**wanted))
         return (result for result in map(stream.push, frames) if result is not None)
 
-    def plan(
-        self,
-        height: int,
-        width: int,
-        *,
-        backward: bool = False,
-        occlusion: bool = False,
-        warp_error: bool = False,
-    ) -> Plan:
-        """How frames of this size would be computed, and the memory that would take."""
+    def plan(self, height: int, width: int, **wanted: bool) -> Plan:
+        """How frames of this size would be computed, and the memory that would take.
+
+        wanted: backward, occlusion, warp_error, as above
+        """
         self._check_size((height, width), "the frame")
-        return self.planner.plan(height, width, Wanted(backward, occlusion, warp_error))
+        return self.planner.plan(height, width, Wanted(**wanted))
 
     def take(self, frame: Frame, reused: bool = False) -> Encoded:
         """A frame on the device, its size held against the network's least; nothing encoded."""
@@ -147,31 +141,54 @@ class Predictor:
         start: Tensor | None = None,
         notes: tuple[str, ...] = (),
     ) -> tuple[FlowResult, Tensor | None]:
-        """The result for two frames that were taken, and the `low` to start the next pair from."""
+        """The result for two frames that were taken, and the `low` to start the next pair from.
+
+        Where CUDA runs out of memory, this one pair is computed by the next strategy.
+        """
         height, width = first.image.shape[2:]
         plan = self.planner.plan(height, width, wanted)
+        for attempt in chain([plan], self.planner.instead_of(plan, wanted)):
+            if attempt is not plan:
+                notes = (*notes, f"{OUT_OF_MEMORY}, so computed by {attempt.strategy}")
+            try:
+                return self._match(attempt, first, second, wanted, start, notes)
+            except torch.OutOfMemoryError as error:
+                said = str(error)  # not the error itself, which holds on to tensors
+        raise torch.OutOfMemoryError(said)
+
+    def _match(
+        self,
+        plan: Plan,
+        first: Encoded,
+        second: Encoded,
+        wanted: Wanted,
+        start: Tensor | None,
+        notes: tuple[str, ...],
+    ) -> tuple[FlowResult, Tensor | None]:
         dtype = PRECISIONS[self.precision]
+        matcher = self.matcher.with_strategy(plan.strategy)
+        unknown: Any = measured(self.device) if plan.bytes is None else nullcontext()
         with (
             torch.inference_mode(),
             torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None),
+            unknown as peak,
         ):
-            matcher = self.matcher.with_strategy(plan.strategy)
             if plan.tiling is None:
                 flows = match_whole(matcher, first, second, wanted, start)
             else:
-                flows, seams = match_tiles(matcher, first, second, plan.tiling, wanted, start)
-                notes = (
-                    *notes,
-                    f"{plan.tiling.number} tiles, which differ by {seams.mean:.2f} px on average "
-                    f"where they overlap",
-                )
-            return _as_result(flows, plan, notes), flows.low
+                flows = match_tiles(matcher, first, second, plan.tiling, wanted, start)
+            arrays = _as_arrays(flows)
+        if peak:
+            plan = replace(plan, bytes=peak[0])
+            self.planner.keep(plan)
+        return FlowResult(**arrays, plan=plan, notes=notes), flows.low
 
     def _check_size(self, size: tuple[int, int], name: str) -> None:
-        if min(size) < self.matcher.model.least_side:
+        least = self.matcher.model.least_side
+        if min(size) < least:
             raise ShapeError(
-                f"{name} is {in_words(size)} pixels; {self.name} needs at least "
-                f"{self.matcher.model.least_side}×{self.matcher.model.least_side}. Enlarge the frames first."
+                f"{name} is {in_words(size)} pixels; {self.name} needs at least {least}×{least}. "
+                f"Enlarge the frames first."
             )
 
     def check_warm_start(self, warm_start: bool) -> None:
@@ -181,6 +198,68 @@ class Predictor:
                 f"{self.name} takes no flow to start from, so warm_start means nothing to it; "
                 f"leave it out, or use raft-large or raft-small"
             )
+
+
+class Stream:
+    """Frames in, one at a time; from the second on, flow from the frame before.
+
+        stream = Stream(predictor)
+        for frame in frames:
+            result = stream.push(frame)  # None for the first
+
+    Facts: without warm start the results are those of `predictor(before, frame)`, to the last bit.
+    A frame that cannot be used raises and breaks the stream there: the next one is a first again,
+    so that no pair spans a gap.
+
+    low: what the next pair starts from, (1, 2, h', w'), or None: from zero flow. It may be kept
+         and set again once the frame after which it was kept has been pushed
+    """
+
+    def __init__(
+        self, predictor: Predictor, warm_start: bool = False, wanted: Wanted = NOTHING_ELSE
+    ) -> None:
+        predictor.check_warm_start(warm_start)
+        self.predictor, self.warm_start, self.wanted = predictor, warm_start, wanted
+        self.count = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the last frame and its flow: what comes next is the start of something else."""
+        self._last: Frame | None = None
+        self._encoded: Encoded | None = None
+        self._glance: Glance | None = None
+        self.low: Tensor | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the next frame is a first one."""
+        return self._last is None
+
+    def push(self, given: Any) -> FlowResult | None:
+        """Flow from the frame pushed before to this one; None if there was none."""
+        self.count += 1
+        try:
+            return self._push(as_frame(given, f"frame {self.count}"))
+        except Exception:
+            self.reset()
+            raise
+
+    def _push(self, frame: Frame) -> FlowResult | None:
+        predictor, last = self.predictor, self._last
+        encoded = predictor.take(frame, reused=True)
+        seen = glance(encoded.image) if self.warm_start else None
+        result = None
+        if last is not None and self._encoded is not None:
+            same_size(last, frame)
+            notes: tuple[str, ...] = ()
+            if self._glance is not None and seen is not None and is_cut(self._glance, seen):
+                self.low = None
+                notes = ("scene cut: started from zero flow",)
+            start = None if self.low is None else forward_interpolate(self.low)
+            result, low = predictor.match(self._encoded, encoded, self.wanted, start, notes)
+            self.low = low if self.warm_start else None
+        self._last, self._encoded, self._glance = frame, encoded, seen
+        return result
 
 
 def _network(model: str | Callable[..., Any], weights: str | os.PathLike[str] | None) -> nn.Module:
@@ -193,16 +272,6 @@ def _network(model: str | Callable[..., Any], weights: str | os.PathLike[str] | 
     return cast(nn.Module, as_flow_model(model, "the model"))
 
 
-def _name(network: nn.Module, given: object) -> str:
-    """As messages and results call it: embedded weights by their own name, a factory without path."""
-    spec = getattr(network, "spec", None)
-    if isinstance(given, str) and given in EMBEDDED:
-        return given
-    return (
-        spec.name if isinstance(spec, Spec) else type(getattr(network, "network", network)).__name__
-    )
-
-
 def _device(device: str | torch.device | None) -> torch.device:
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -213,16 +282,14 @@ def _device(device: str | torch.device | None) -> torch.device:
         raise ArgumentError(f"device {device!r} cannot be used: {str(error)[:200]}") from None
 
 
-def _as_result(flows: Flows, plan: Plan, notes: tuple[str, ...]) -> FlowResult:
+def _as_arrays(flows: Flows) -> dict[str, Any]:
     def array(x: Tensor | None) -> Any:
-        return None if x is None else x[0].movedim(0, 2).contiguous().cpu().numpy()
+        return None if x is None else np.stack([*x[0].cpu().numpy()], axis=2)
 
     occluded, error = array(flows.occluded), array(flows.warp_error)
-    return FlowResult(
-        flow=array(flows.flow),
-        backward=array(flows.backward),
-        occluded=None if occluded is None else occluded[:, :, 0],
-        warp_error=None if error is None else error[:, :, 0],
-        plan=plan,
-        notes=notes,
-    )
+    return {
+        "flow": array(flows.flow),
+        "backward": array(flows.backward),
+        "occluded": None if occluded is None else occluded[:, :, 0],
+        "warp_error": None if error is None else error[:, :, 0],
+    }

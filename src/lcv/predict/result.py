@@ -12,7 +12,7 @@ from lcv.data.formats.flow import FORMATS, write_flow
 from lcv.data.formats.image import write_image
 from lcv.data.formats.kitti import write_kitti
 from lcv.errors import ArgumentError, FileError
-from lcv.predict.planner import Plan
+from lcv.predict.memory import Plan
 from lcv.visual.colours import flow_to_colour
 
 PICTURES = (".png", ".jpg", ".jpeg", ".ppm")

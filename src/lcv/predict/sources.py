@@ -1,95 +1,55 @@
-"""Sequences of frames, wherever they come from: files, a film, or something that runs now.
+"""Sequences of frames, wherever they come from: files, a video, or something that runs now.
 
-A sequence is read from any frame on, one frame at a time. Pair `i` is frame `i` and the one after
-it. A frame that cannot be read comes as an error in its place, so that the rest can go on.
+Pair `i` of a sequence is frame `i` and the one after it. A frame that cannot be read is an error in
+its place, so that the rest can go on. Every sequence has
+
+    name           the folder of its outputs below each kind's, "" for none
+    length         its frames; None where nobody knows
+    is_live        whether it cannot be read a second time
+    rate           frames a second
+    files          that it is read from
+    pair_name(i)   what the outputs of a pair are called, without ending
+    file_of(i)     the file that tells whether frame i is what it was; None where there is none
+    frames(…)      frames start … stop − 1; a video may leave out those that are not of `only`
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO
 
 import numpy as np
 
+from lcv.data.formats.decoder import Decoder, Source, decode
 from lcv.data.formats.image import read_image
 from lcv.errors import FileError, LcvError
-from lcv.predict.decoder import Decoder, Source, decode
 
-# Of frames without times; what one plays folders of frames at.
-USUAL_RATE = Fraction(25)
-# Instead of the name of a pair: all pairs of what is one file, or none.
-EVERY_PAIR = "*"
-# Instead of a hash: of a file that cannot be read now, and of the frame before the first.
-UNKNOWN, NO_FRAME = "?", "-"
-# More pairs than there are.
-ENDLESS = 1 << 62
+USUAL_RATE = Fraction(25)  # of frames without times
 
-HashOf = Callable[[Path], str]
-
-
-def number_name(pair: int) -> str:
-    """What a pair is called that has a number for a name."""
-    return f"{pair:06d}"
+Frames = Iterator["RawFrame"]
+Only = frozenset[int] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Still:
-    """Frame `index` of a sequence: (H, W, 3) uint8 RGB, or why there is none.
-
-    label: how messages call it
-    """
+class RawFrame:
+    """Frame `index` of a sequence. label: in messages; read: gives it, or raises LcvError"""
 
     index: int
     label: str
-    image: np.ndarray | None
-    error: LcvError | None = None
+    read: Callable[[], np.ndarray]
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """(H, W)"""
-        assert self.image is not None
-        return self.image.shape[0], self.image.shape[1]
-
-
-class Sequence(Protocol):
-    """name:   the folder of its outputs below each kind's, "" for none
-    length:  frames, as far as is known before all are read; None where nothing is
-    rate:    frames a second
-    is_live: whether it cannot be read a second time
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def length(self) -> int | None: ...
-
-    @property
-    def rate(self) -> Fraction: ...
-
-    @property
-    def is_live(self) -> bool: ...
-
-    def pair_name(self, pair: int) -> str:
-        """What the outputs of a pair are called, without ending."""
-
-    def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
-        """Hashes of the files that each of the first pairs is made from, by the pair's name.
-
-        hash_of: see `fingerprint`; chained: of the frame before too, on which a warm start depends
-        """
-
-    def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
-        """Frames from `start` on, or of them those of `only`."""
+    @cached_property
+    def image(self) -> np.ndarray:
+        """(H, W, 3) uint8 RGB"""
+        return self.read()
 
 
 @dataclass(frozen=True)
@@ -99,8 +59,9 @@ class FrameFiles:
     name: str
     files: tuple[Path, ...]
     names: tuple[str, ...]
-    rate: Fraction = USUAL_RATE
-    is_live: bool = field(default=False, init=False)
+
+    rate = USUAL_RATE
+    is_live = False
 
     @property
     def length(self) -> int:
@@ -109,77 +70,73 @@ class FrameFiles:
     def pair_name(self, pair: int) -> str:
         return self.names[pair]
 
-    def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
-        names = self.names[:pairs]
-        hashes = [NO_FRAME, *map(hash_of, self.files[: len(names) + 1])]
-        first = 0 if chained else 1
-        return {name: " ".join(hashes[i + first : i + 3]) for i, name in enumerate(names)}
+    def file_of(self, frame: int) -> Path:
+        return self.files[frame]
 
-    def seconds(self, pairs: int | None) -> dict[str, str]:
-        """Where the second frame of each of the first pairs lies, seen from the first."""
-        neighbours = zip(self.names[:pairs], self.files, self.files[1:], strict=False)
-        return {
-            name: two.name if one.parent == two.parent else os.path.relpath(two, one.parent)
-            for name, one, two in neighbours
-        }
-
-    def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
-        for index, path in enumerate(self.files[start:], start):
-            if only is not None and index not in only:
-                continue
-            try:
-                yield Still(index, str(path), read_image(path))
-            except LcvError as error:
-                yield Still(index, str(path), None, error)
+    def frames(self, start: int = 0, stop: int | None = None, only: Only = None) -> Frames:
+        for index, path in enumerate(self.files[start:stop], start):
+            yield RawFrame(index, str(path), partial(read_image, path))
 
 
 @dataclass(frozen=True)
-class Film:
+class Video:
     """The frames of a video file, decoded elsewhere. A damaged one ends with an error."""
 
     name: str
     path: Path
-    length: int | None
-    rate: Fraction
-    is_live: bool = field(default=False, init=False)
+    length: int | None = None
+    rate: Fraction = USUAL_RATE
+
+    is_live = False
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+    def opened(self) -> Video:
+        """The same with its rate and length; its first frame decodes, or it is refused."""
+        with decode(Source("file", str(self.path)), job="info") as decoder:
+            info = decoder.info()
+        rate = Fraction(info["rate"] or USUAL_RATE)
+        if info["frames"] < 2:
+            raise FileError(f"{self.path}: has one frame only; flow needs at least two")
+        return replace(self, length=info["frames"], rate=rate if 0 < rate <= 1000 else USUAL_RATE)
 
     def pair_name(self, pair: int) -> str:
-        return number_name(pair)
+        return f"{pair:06d}"
 
-    def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
-        return {EVERY_PAIR: hash_of(self.path)}
+    def file_of(self, frame: int) -> Path:
+        return self.path
 
-    def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
-        with decode(Source("file", str(self.path)), start=start, only=only) as decoder:
-            yield from _stills(decoder, start, str(self.path))
+    def frames(self, start: int = 0, stop: int | None = None, only: Only = None) -> Frames:
+        few = only if only is not None and len(only) < 100 else None  # fits on a command line
+        with decode(Source("file", str(self.path)), start=start, stop=stop, only=few) as decoder:
+            yield from _decoded(decoder, start, str(self.path))
 
 
 class Live:
-    """A camera, or a stream on a pipe: seen once, of no known length, until it ends or `stop`."""
+    """A camera, or a stream on a pipe: read once, until it ends, or `most` frames."""
 
     length = None
     is_live = True
+    rate = USUAL_RATE
+    files = ()
 
-    def __init__(self, name: str, source: Source, rate: Fraction = USUAL_RATE) -> None:
-        self.name, self.source, self.rate = name, source, rate
+    def __init__(self, name: str, source: Source, most: int | None = None) -> None:
+        self.name, self.source, self.most = name, source, most
         self._decoder: Decoder | None = None
 
     def pair_name(self, pair: int) -> str:
-        return number_name(pair)
+        return f"{pair:06d}"
 
-    def made_from(self, hash_of: HashOf, pairs: int | None, chained: bool) -> dict[str, str]:
-        return {EVERY_PAIR: UNKNOWN}
+    def file_of(self, frame: int) -> None:
+        return None
 
-    def stills(self, start: int = 0, only: frozenset[int] | None = None) -> Iterator[Still]:
+    def frames(self, start: int = 0, stop: int | None = None, only: Only = None) -> Frames:
         with self._input() as stdin:
-            self._decoder = Decoder(self.source, start=start, only=only, stdin=stdin)
+            self._decoder = Decoder(self.source, start=start, stop=self.most, stdin=stdin)
             with closing(self._decoder):
-                yield from _stills(self._decoder, start, self.source.name)
-
-    def stop(self) -> None:
-        """No more frames; those that were given stay."""
-        if self._decoder is not None:
-            self._decoder.stop()
+                yield from _decoded(self._decoder, start, self.source.name)
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
@@ -187,11 +144,15 @@ class Live:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = signal.signal(signal.SIGINT, lambda *_: self.stop())
+        before = signal.signal(signal.SIGINT, self._stop)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+
+    def _stop(self, *_: object) -> None:
+        if self._decoder is not None:
+            self._decoder.stop()
 
     def _input(self) -> IO[bytes]:
         if self.source.kind == "pipe" and self.source.name != "-":
@@ -199,56 +160,34 @@ class Live:
         return open(sys.__stdin__.fileno() if sys.__stdin__ else 0, "rb", closefd=False)
 
 
-def film(path: Path, name: str) -> Film:
-    """A video, its head read and its first frame decoded to see that it is one."""
-    with decode(Source("file", str(path)), job="info") as decoder:
-        info = decoder.info()
-    rate = Fraction(info["rate"]) if info["rate"] else USUAL_RATE
-    frames = info["frames"]
-    if frames is None and info["seconds"]:
-        frames = max(2, round(info["seconds"] * rate))
-    return Film(name, path, frames, rate if 0 < rate <= 1000 else USUAL_RATE)
+Sequence = FrameFiles | Video | Live
 
 
-def inputs_of(sequence: Sequence) -> tuple[Path, ...]:
-    """The files that a sequence is read from."""
+def title(sequence: Sequence) -> str:
+    """What a sequence is called in messages, and its clip."""
+    return sequence.name or sequence.pair_name(0)
+
+
+def limited(sequence: Sequence, frames: int | None) -> Sequence:
+    """The first frames of a sequence; all without a number."""
+    if frames is None:
+        return sequence
+    if isinstance(sequence, Live):
+        return Live(sequence.name, sequence.source, frames)
     if isinstance(sequence, FrameFiles):
-        return sequence.files
-    return (sequence.path,) if isinstance(sequence, Film) else ()
+        return replace(sequence, files=sequence.files[:frames], names=sequence.names[: frames - 1])
+    return replace(sequence, length=min(frames, sequence.length or frames))
 
 
-def any_possible(sequence: Sequence, pairs: Collection[int]) -> bool:
-    """Whether, of these pairs, one has two frames that can be read and have one size."""
-    if not pairs:
-        return False
-    frames = frozenset(pairs) | {pair + 1 for pair in pairs}
-    before: Still | None = None
-    with closing(cast(Any, sequence.stills(min(pairs), only=frames))) as stills:
-        for still in stills:
-            if before is not None and before.image is not None and still.image is not None:
-                is_pair = (before.index + 1, before.size) == (still.index, still.size)
-                if is_pair and before.index in pairs:
-                    return True
-            before = still
-    return False
-
-
-def fingerprint(path: Path) -> str:
-    """A hash of all bytes of a file; UNKNOWN where it cannot be read."""
-    if not path.is_file():  # opening a pipe would wait for its writer
-        return UNKNOWN
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:20]
-    except OSError:
-        return UNKNOWN
-
-
-def _stills(decoder: Decoder, start: int, label: str) -> Iterator[Still]:
+def _decoded(decoder: Decoder, start: int, label: str) -> Frames:
     number = start
     try:
         for index, image in decoder.frames():
-            yield Still(index, f"{label} frame {index}", image)
+            yield RawFrame(index, f"{label} frame {index}", partial(np.asarray, image))
             number = index + 1
     except FileError as error:
-        yield Still(number, f"{label} frame {number}", None, error)
+        yield RawFrame(number, f"{label} frame {number}", partial(_refuse, error))
+
+
+def _refuse(error: LcvError) -> np.ndarray:
+    raise error

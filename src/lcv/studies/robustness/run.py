@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from lcv.evaluate.calling import call_options, evaluating, stored
 from lcv.evaluate.metrics import measures
 from lcv.evaluate.protocols import Protocol, Setting
 from lcv.models.types import tensor_of
-from lcv.provenance import provenance
+from lcv.provenance import provenance, state_sha256
 from lcv.studies.robustness.harm import harms
 from lcv.studies.robustness.pairs import Source
 from lcv.studies.robustness.registry import MARGIN, Pairs, Stress
@@ -61,17 +60,6 @@ class Network:
         if 4 * (held + errors.numel()) <= _KEPT:
             for index, error in zip(pairs.indices, errors.float(), strict=True):
                 self._errors[source, index] = error
-
-
-def state_sha256(model: nn.Module) -> str:
-    """Of all parameters and buffers by name, in whatever file they came."""
-    digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
-        digest.update(
-            value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        )
-    return digest.hexdigest()
 
 
 def run_study(

@@ -1,0 +1,120 @@
+"""Tasks on a Ray cluster. Nothing else in lcv knows Ray.
+
+with Cluster("auto") as cluster:
+    for result in cluster.map(function, common, tasks):     # in the order in which they end
+        ...
+
+A worker has one GPU, or a few cores where the cluster has no GPU. A task whose worker dies is run
+again on another one, so a task must leave the same files however often it is run. Functions and
+tasks are pickled; workers on other machines need lcv and the same files under the same paths.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self
+
+from lcv.errors import ArgumentError, LcvError
+
+LOCAL = "local"
+"""The address of a cluster that is started on this machine and ends with the command."""
+RETRIES = 3
+MOST_CORES = 4  # of a worker without a GPU
+# So many tasks for each worker are handed out at a time; a job may have a million.
+AHEAD = 4
+
+
+class Cluster:
+    """Workers of a cluster while the block runs. address: LOCAL, "auto", or as ray.init takes it"""
+
+    def __init__(self, address: str = LOCAL) -> None:
+        # Ray reports its use to its makers, and errors that we handle, unless it is told not to.
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        os.environ["RAY_IGNORE_UNHANDLED_ERRORS"] = "1"
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            import ray
+        except ImportError:
+            raise ArgumentError(
+                "--ray needs Ray, which is not installed; say pip install 'lcv-flow[ray]'"
+            ) from None
+        self.ray, self.address = ray, address
+
+    def __enter__(self) -> Self:
+        local = {"include_dashboard": False} if self.address == LOCAL else {}
+        try:
+            if self.address not in (LOCAL, "auto"):
+                _knock(self.address)  # Ray itself would try for minutes
+            self.ray.init(
+                None if self.address == LOCAL else self.address,
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+                **local,
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ArgumentError(
+                f"--ray {self.address}: no cluster answers: {error}; wanted auto, or HOST:PORT as "
+                f"`ray start --head` says it"
+            ) from None
+        there = self.ray.cluster_resources()
+        gpus, cores = int(there.get("GPU", 0)), int(there.get("CPU", 1))
+        self.cores = max(1, min(MOST_CORES, cores // 2))
+        self.workers = gpus or max(1, cores // self.cores)
+        self.needs = {"num_gpus": 1, "num_cpus": 1} if gpus else {"num_cpus": self.cores}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.ray.shutdown()
+
+    def map(
+        self, function: Callable[[Any, Any], Any], common: Any, tasks: Iterable[Any]
+    ) -> Iterator[Any]:
+        """What the function makes of `common` and each task, in the order in which they end.
+
+        When this is ended early, by Ctrl-C say, the tasks that are left are cancelled.
+        """
+        remote = self.ray.remote(**self.needs, max_retries=RETRIES)(function)
+        common = self.ray.put(common)
+        waiting, running = iter(tasks), list[Any]()
+        try:
+            while True:
+                room = AHEAD * self.workers - len(running)
+                running += [remote.remote(common, task) for task in islice(waiting, room)]
+                if not running:
+                    return
+                (ended, *_), running = self.ray.wait(running)
+                yield self._result(ended)
+        finally:
+            for each in running:
+                self.ray.cancel(each, force=True)
+
+    def _result(self, ended: Any) -> Any:
+        errors = self.ray.exceptions
+        try:
+            return self.ray.get(ended)
+        except errors.RayTaskError as error:
+            raise error.cause from None
+        except errors.RayError as error:
+            raise LcvError(
+                f"a worker of the cluster died {RETRIES + 1} times over one task, the last time like "
+                f"this: {' '.join(str(error).split())[:300]}"
+            ) from None
+
+
+def _knock(address: str) -> None:
+    """Refuse an address where nobody listens."""
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError("this is no address")
+    with socket.create_connection((host, int(port)), timeout=10):
+        pass

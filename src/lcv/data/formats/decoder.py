@@ -1,0 +1,170 @@
+"""Videos, cameras and pipes, decoded in a process of its own: a decoder that dies takes only itself.
+
+`decode` starts the program `lcv.data.formats.video_process`. A few frames at a time are in memory,
+however long the video is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from lcv.data.formats import video_process
+from lcv.data.formats.checks import LIMIT_PIXELS
+from lcv.data.formats.video_process import END, ERROR, FRAME, HEAD, INFO, ROOM, SLOTS
+from lcv.errors import FileError
+
+
+class Source(NamedTuple):
+    """kind: "file", "pipe" (the standard input) or "camera"; name: its path, or what to call it"""
+
+    kind: str
+    name: str
+
+
+class Decoder:
+    """A running decoder. `frames` gives (number, (H, W, 3) uint8 RGB); `stop` ends it at once."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        only: frozenset[int] | None = None,
+        max_pixels: int = LIMIT_PIXELS,
+        job: str = "frames",
+        stdin: IO[bytes] | None = None,
+    ) -> None:
+        self.source = source
+        self.stopped = False
+        self.memory: mmap.mmap | None = None
+        # The memory to share, and a pipe with a byte for each of its places that is free.
+        self.shared: tuple[int, ...] = ()
+        if hasattr(os, "memfd_create"):
+            self.shared = os.memfd_create("frames"), *os.pipe()
+        order = {
+            "kind": source.kind,
+            "name": source.name,
+            "job": job,
+            "start": start,
+            "stop": stop,
+            "only": None if only is None else sorted(only),
+            "max_pixels": max_pixels,
+            "shared": self.shared[:2],
+        }
+        self.words = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            # -P: the folder of this program is no place to import from.
+            [sys.executable, "-P", video_process.__file__, json.dumps(order)],
+            stdin=(stdin or sys.stdin) if source.kind == "pipe" else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.words,
+            # A key press that interrupts us is ours to answer.
+            start_new_session=True,
+            pass_fds=self.shared[:2],
+        )
+
+    def frames(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Frames one by one; FileError where the source is damaged or its decoder dies."""
+        for kind, number, content in self._records():
+            if kind == FRAME:
+                yield number, content
+
+    def info(self) -> dict[str, Any]:
+        """What the source says of itself: the fields of `VideoInfo`."""
+        for kind, _, content in self._records():
+            if kind == INFO:
+                return dict(json.loads(content))
+        raise FileError(f"{self.source.name}: its decoder said nothing")
+
+    def stop(self) -> None:
+        """End the decoder; frames that were not asked for are lost."""
+        self.stopped = True
+        self.process.kill()
+
+    def close(self) -> None:
+        """End the decoder if it is still at work, and let go of what it held."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.words.close()
+        for each in self.shared:
+            os.close(each)
+        self.shared = ()
+
+    def _records(self) -> Iterator[tuple[bytes, int, Any]]:
+        seen = place = 0
+        try:
+            while True:
+                kind, number, height, width = HEAD.unpack(self._read(HEAD.size))
+                if kind == END:
+                    return
+                if kind == ROOM:
+                    os.ftruncate(self.shared[0], SLOTS * number)
+                    self.memory = mmap.mmap(self.shared[0], SLOTS * number)
+                    self._release(SLOTS)
+                elif kind == FRAME:
+                    length = 3 * height * width
+                    if self.memory is None:
+                        content = self._read(length)
+                    else:
+                        content = bytearray(memoryview(self.memory)[place : place + length])
+                        place = (place + length) % (SLOTS * length)
+                        self._release(1)
+                    seen = number + 1
+                    yield kind, number, np.frombuffer(content, np.uint8).reshape(height, width, 3)
+                else:
+                    content = self._read(number)
+                    if kind == ERROR:
+                        raise FileError(content.decode())
+                    yield kind, number, content
+        except EOFError:
+            if not self.stopped:
+                raise FileError(self._obituary(seen)) from None
+
+    def _release(self, places: int) -> None:
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and needs no place
+            os.write(self.shared[2], b"." * places)
+
+    def _read(self, length: int) -> bytearray:
+        content = bytearray(length)
+        window, filled = memoryview(content), 0
+        assert self.process.stdout is not None
+        while filled < length:
+            count = self.process.stdout.readinto(window[filled:])  # type: ignore[attr-defined]
+            if not count:
+                raise EOFError
+            filled += count
+        return content
+
+    def _obituary(self, seen: int) -> str:
+        code = self.process.wait()
+        self.words.seek(0)
+        last = self.words.read()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
+        return (
+            f"{self.source.name}: its decoder died {how} after {seen} frames"
+            f"{': ' + last if last else ''}; the file is damaged, or made to do harm"
+        )
+
+
+@contextlib.contextmanager
+def decode(source: Source, **options: Any) -> Iterator[Decoder]:
+    """A decoder at work while the block runs."""
+    decoder = Decoder(source, **options)
+    try:
+        yield decoder
+    finally:
+        decoder.close()

@@ -1,0 +1,154 @@
+"""The program that decodes videos, cameras and pipes for `lcv.data.formats.decoder`, which starts it.
+
+It announces frames on the standard output as records, and lays them into memory that both processes
+share where there is some, else into the pipe too. It can write no file, and ends when nobody listens any
+more. Importing this module loads nothing: PyAV is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lcv.errors import FileError
+
+# A record: its kind, the number of the frame or the length of a text, height and width.
+HEAD = struct.Struct("<cqii")
+FRAME, ROOM, INFO, ERROR, END = b"F", b"R", b"I", b"E", b"Z"
+SLOTS = 3  # frames in shared memory
+# What a pipe may carry beside the videos that files may: pictures one after another, bare streams.
+PIPED = "mjpeg,image2pipe,jpeg_pipe,png_pipe,ppm_pipe,pgm_pipe,bmp_pipe,webp_pipe,h264,hevc,m4v,nut"
+PROBED = 1 << 16
+
+
+def main(order: dict[str, Any]) -> None:
+    """The program: does as it is told, and says what went wrong as the last of its records."""
+    from lcv.data.formats import video
+
+    out = sys.stdout.buffer
+    _forbid_files()
+
+    def say(kind: bytes, text: str) -> None:
+        out.write(HEAD.pack(kind, len(text.encode()), 0, 0) + text.encode())
+
+    try:
+        if order["job"] == "info":
+            info = video.video_info(order["name"], order["max_pixels"])
+            rate = None if info.rate is None else str(info.rate)
+            say(INFO, json.dumps({**info.__dict__, "rate": rate, "frames": _count(order)}))
+        else:
+            only = None if order["only"] is None else set(order["only"])
+            stop = order["stop"] if only is None else max(only, default=-1) + 1
+            send = _sender(out, order["shared"])
+            for number, frame in enumerate(islice(_frames(order), stop)):
+                if number >= order["start"] and (only is None or number in only):
+                    # Kept in no variable, so that its memory serves the next one.
+                    send(number, video.upright(Path(order["name"]), frame))
+        out.write(HEAD.pack(END, 0, 0, 0))
+    except FileError as error:
+        say(ERROR, str(error))
+    out.flush()
+
+
+def _sender(out: Any, shared: list[int]) -> Callable[[int, np.ndarray], None]:
+    """Sends frames through shared memory, or where there is none through the pipe itself."""
+    sent = 0
+    memory: mmap.mmap | None = None
+
+    def send(number: int, frame: np.ndarray) -> None:
+        nonlocal sent, memory
+        if shared and memory is None:
+            out.write(HEAD.pack(ROOM, frame.nbytes, 0, 0))
+            out.flush()
+        if shared and not os.read(shared[1], 1):  # waits for a free place
+            raise BrokenPipeError
+        if shared and memory is None:
+            memory = mmap.mmap(shared[0], SLOTS * frame.nbytes)
+        if memory is not None:
+            place = np.frombuffer(memory, np.uint8, frame.nbytes, sent % SLOTS * frame.nbytes)
+            place.reshape(frame.shape)[:] = frame
+        out.write(HEAD.pack(FRAME, number, *frame.shape[:2]))
+        if memory is None:
+            out.write(np.ascontiguousarray(frame).data)
+        out.flush()
+        sent += 1
+
+    return send
+
+
+def _count(order: dict[str, Any]) -> int:
+    """The frames of a file at most: its packets, which are not decoded. Some may never be shown."""
+    from lcv.data.formats import video
+
+    with video.opened(Path(order["name"]), order["max_pixels"]) as (container, stream):
+        return sum(p.size > 0 and not p.is_discard for p in container.demux(stream))
+
+
+def _frames(order: dict[str, Any]) -> Iterator[Any]:
+    """Frames as the library gives them, of one size."""
+    from lcv.data.formats import video
+
+    name, limit, frame = Path(order["name"]), order["max_pixels"], None
+    with contextlib.ExitStack() as stack:
+        if order["kind"] == "file":
+            container, stream = stack.enter_context(video.opened(name, limit))
+        else:
+            container = stack.enter_context(_opened(order["kind"], order["name"]))
+            if not container.streams.video:
+                raise FileError(f"{name}: has no video stream")
+            stream = container.streams.video[0]
+        for frame in video.of_one_size(name, video.decoded(name, container, stream), limit):
+            yield frame
+        if frame is None:
+            raise FileError(f"{name}: has a video stream but not one frame; it is damaged")
+
+
+def _opened(kind: str, name: str) -> Any:
+    import av
+
+    from lcv.data.formats import video
+
+    try:
+        if kind == "camera":
+            return av.open(f"/dev/video{name.partition(':')[2]}", format="v4l2")
+        options = {
+            "format_whitelist": f"{video.DEMUXERS},{PIPED}",
+            "protocol_whitelist": "pipe",
+            # What is looked at before the first frame is given: a stream that runs now cannot wait.
+            "probesize": str(PROBED),
+            "fpsprobesize": "0",
+        }
+        return av.open("pipe:0", metadata_errors="replace", options=options)
+    except (av.FFmpegError, ValueError, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        if kind == "camera":
+            raise FileError(f"{name}: the camera cannot be opened: {reason}") from None
+        raise FileError(
+            f"{name}: not a stream that can be read: {reason}; wanted YUV4MPEG, Matroska, MJPEG, "
+            f"or PNG pictures one after another, as `ffmpeg -i … -f yuv4mpegpipe -` writes"
+        ) from None
+
+
+def _forbid_files() -> None:
+    """From now on this process can write to its pipe, but to no file, and leaves no core."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
+        resource.setrlimit(limit, (0, 0))
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        main(json.loads(sys.argv[1]))

@@ -1,0 +1,239 @@
+"""A job's folder: what its outputs are made with, and which of them are done.
+
+    OUT/job.json             every setting that decides numbers; created once, never changed
+    OUT/strategy/WxH.json    how frames of a size are computed; the first one wins
+    OUT/scale/SEQUENCE.json  the scale of a sequence's pictures; the first one wins
+    OUT/done/WORKER.jsonl    a line for every pair, see `lcv.predict.done_log`
+    OUT/flow/ …              the outputs, see `lcv.predict.outputs`
+
+Nothing is locked and nothing is changed in place. These folders belong to the job: a file in them
+that no line lists was left by a killed run, and is replaced. Links in them are never followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lcv.errors import FileError
+from lcv.files import check_writable, create_once, make_folder, refuse_link, sweep
+from lcv.predict.done_log import DoneLog, Files, Identity, size_of
+from lcv.predict.outputs import KINDS, LOW, Output
+from lcv.predict.sources import Sequence, title
+
+NAME, CLIP = "job.json", "clip"
+# The folders that belong to a job; the log goes first when it is overwritten.
+OWN = ("done", *KINDS, CLIP, "scale", "strategy")
+OR_OVERWRITE = "Choose another folder with -o, or say --overwrite to start over."
+
+
+class JobFolder:
+    """The folder of one job, as one worker sees it; `open` it before anything else."""
+
+    def __init__(self, root: Path, settings: dict[str, Any]) -> None:
+        self.root, self.settings = root, settings
+        self.log, self.files = DoneLog(root / "done"), Files()
+        self._is_created = False
+
+    def open(self, overwrite: bool, inputs: Iterable[Path]) -> None:
+        """Go on with the job that is here, or refuse it; with `overwrite` empty its folders first."""
+        nearest = next(p for p in (self.root, *self.root.absolute().parents) if p.exists())
+        if not nearest.is_dir():
+            raise FileError(
+                f"{self.root}: {nearest} is a file, wanted a folder for the outputs; choose another "
+                f"name with -o"
+            )
+        check_writable(self.root, nearest)
+        for name in (NAME, *OWN):
+            refuse_link(self.root / name)
+        self._check_inputs(inputs)
+        folders = [self.root / name for name in OWN if (self.root / name).exists()]
+        filled = [each for each in folders if not each.is_dir() or any(each.iterdir())]
+        # Looked for after the folders: another worker makes it before them.
+        if not (self.root / NAME).exists():
+            if filled:
+                raise FileError(
+                    f"{filled[0]}: is not empty, and {self.root} has no {NAME} that says what made "
+                    f"it; choose another folder with -o"
+                )
+        elif overwrite:
+            self._empty()
+        else:
+            self._check_settings(_content(self.root / NAME))
+            decided = (self.root / kind for kind in ("scale", "strategy"))
+            self.sweep([self.root / NAME, *(f for each in decided for f in each.rglob("*.json"))])
+            self.log.read()
+            self.log.run += max((entry.run for entry in self.log.entries.values()), default=0)
+
+    def is_done(self, sequence: Sequence, pair: int, outputs: Iterable[Output]) -> bool:
+        """Whether lines list all these outputs of a pair as they are, from files as they are."""
+        if sequence.is_live:
+            return False
+        files = self._files_of(sequence, pair)
+        paths = [self.path(each, sequence, pair) for each in outputs]
+        return all(
+            (entry := self.log.entries.get(self._name(path))) is not None
+            and size_of(path) == entry.size
+            and len(files) == len(entry.made_from) == self._unchanged(files, entry.made_from)
+            for path in paths
+        )
+
+    def identities(self, sequence: Sequence, pair: int) -> list[Identity]:
+        """Of the files that decide a pair; to be called before they are read."""
+        return [self.files.identity(file) for file in self._files_of(sequence, pair)]
+
+    def check_same_input(self, sequence: Sequence) -> None:
+        """Refuse a sequence of which the job has outputs, but no frame is what it was."""
+        pairs = range((sequence.length or 1) - 1)
+        names = [(sequence.name, sequence.pair_name(pair)) for pair in pairs]
+        known = [self.log.pairs.get(name) for name in names]
+        for pair, made_from in enumerate(known):
+            if made_from and self._unchanged(self._files_of(sequence, pair)[:2], made_from):
+                return
+        has_name = sequence.name and any(name == sequence.name for name, _ in self.log.pairs)
+        if has_name or any(made_from is not None for made_from in known):
+            why = "it cannot be read again" if sequence.is_live else "no frame is what it was"
+            raise FileError(
+                f"{self.root}: already has outputs of another input that is called "
+                f"{title(sequence)!r}: {why}. {OR_OVERWRITE}"
+            )
+
+    def path(self, output: Output, sequence: Sequence, pair: int) -> Path:
+        """Where an output of a pair lies."""
+        name = f"{sequence.pair_name(pair)}{output.ending}"
+        return self.root / output.kind / sequence.name / name
+
+    def clip_path(self, sequence: Sequence) -> Path:
+        """Where the clip of a sequence lies."""
+        return self.root / CLIP / f"{title(sequence)}.mp4"
+
+    def prepare(self, path: Path) -> Path:
+        """A place in the folder to write to: the job created, its folders made, none a link."""
+        if not self._is_created:
+            make_folder(self.root)
+            text = json.dumps(self.settings, indent=1, sort_keys=True) + "\n"
+            create_once(self.root / NAME, text)
+            self._check_settings(_content(self.root / NAME))
+            self._is_created = True
+        self._check_links(path)
+        make_folder(path.parent)
+        return path
+
+    def sweep(self, paths: Iterable[Path]) -> None:
+        """Remove what killed runs left half-written for these files."""
+        paths = [*paths]
+        for folder in {path.parent for path in paths}:
+            self._check_links(folder)
+        sweep(paths)
+
+    def remove(self, path: Path) -> None:
+        """Remove an output."""
+        self._check_links(path)
+        path.unlink(missing_ok=True)
+
+    def record(
+        self, sequence: Sequence, outputs: Iterable[Path], pair: int | None = None, **more: Any
+    ) -> None:
+        """Append a line on outputs that are in place, those of a pair by its number."""
+        sizes = {}
+        for path in outputs:
+            sizes[self._name(path)] = path.stat().st_size
+            self.files.forget(path)
+        self.prepare(self.log.own)
+        if pair is None:
+            self.log.append(sizes, sequence.name, **more)
+        else:
+            files, name = self.identities(sequence, pair), sequence.pair_name(pair)
+            self.log.append(sizes, sequence.name, name, files, **more)
+
+    def kept(self, kind: str, name: str) -> Any:
+        """What a worker has decided for all, a "strategy" or a "scale"; None if none has."""
+        path = self.root / kind / f"{name}.json"
+        self._check_links(path)
+        return _content(path) if path.exists() else None
+
+    def keep(self, kind: str, name: str, value: Any) -> Any:
+        """Decide something for all workers; returns what the first one decided."""
+        path = self.prepare(self.root / kind / f"{name}.json")
+        create_once(path, json.dumps(value) + "\n")
+        return _content(path)
+
+    def stamp(self, sequence: Sequence, pairs: Iterable[int], *how: Any) -> str:
+        """A hash of everything that a clip shows. how: its pairs are drawn"""
+        names = [(sequence.name, sequence.pair_name(pair)) for pair in pairs]
+        shown = [(name, [each.sha256 for each in self.log.pairs[name]]) for name in names]
+        text = json.dumps([self.settings, how, shown], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def has_clip(self, sequence: Sequence, stamp: str) -> bool:
+        """Whether the clip is there as a line says, and shows what `stamp` tells."""
+        path = self.clip_path(sequence)
+        entry = self.log.entries.get(self._name(path))
+        return entry is not None and entry.stamp == stamp and size_of(path) == entry.size
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self.root))
+
+    def _files_of(self, sequence: Sequence, pair: int) -> list[Path]:
+        """The files that decide a pair: its frames, and in a warm start the low flow before it."""
+        files = [file for i in (pair, pair + 1) if (file := sequence.file_of(i)) is not None]
+        if self.settings["warm_start"] and pair > 0:
+            low = self.path(LOW, sequence, pair - 1)
+            files += [low] if size_of(low) is not None else []
+        return files
+
+    def _unchanged(self, files: list[Path], known: Iterable[Identity]) -> int:
+        return sum(map(self.files.is_unchanged, files, known))
+
+    def _empty(self) -> None:
+        try:
+            for folder in (self.root / name for name in OWN):
+                if folder.exists():
+                    shutil.rmtree(folder)
+            (self.root / NAME).unlink()
+        except OSError as error:
+            raise FileError(f"{self.root}: cannot be emptied: {error}") from None
+
+    def _check_links(self, path: Path) -> None:
+        for part in (path, *path.parents):
+            if part == self.root:
+                return
+            refuse_link(part)
+
+    def _check_inputs(self, inputs: Iterable[Path]) -> None:
+        """Refuse inputs that lie in the job's own folders."""
+        own = {(self.root / name).resolve(): self.root / name for name in OWN}
+        found = {path.parent.resolve(): path for path in inputs}
+        found |= {path.resolve().parent: path for path in inputs if path.is_symlink()}
+        for folder, path in found.items():
+            for above in {folder, *folder.parents} & own.keys():
+                raise FileError(
+                    f"{own[above]}: has the input {path} in it, and inputs are never written to; "
+                    f"choose another folder with -o"
+                )
+
+    def _check_settings(self, found: Any) -> None:
+        found, wanted = found if isinstance(found, dict) else {}, self.settings
+        for name in sorted({*found, *wanted}):
+            if found.get(name) != wanted.get(name):
+                values = (str(each.get(name)) for each in (found, wanted))
+                there, here = (value if len(value) <= 24 else f"{value[:12]}…" for value in values)
+                raise FileError(
+                    f"{self.root}: holds the outputs of another job: there {name} is {there}, "
+                    f"here {here}. {OR_OVERWRITE}"
+                )
+
+
+def _content(path: Path) -> Any:
+    """A file that this package wrote once."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        raise FileError(
+            f"{path}: is damaged, or not one that lcv wrote; choose another folder with -o, or "
+            f"remove this one"
+        ) from None

@@ -1,0 +1,79 @@
+"""The done log: the union of all lines, whatever state they are in."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcv.predict.done_log import DoneLog, Files, Identity, size_of
+
+SOURCE = Identity(3, 4, "ab")
+
+
+def log_of(folder) -> DoneLog:
+    log = DoneLog(folder)
+    log.read()
+    return log
+
+
+def test_what_one_worker_writes_another_reads(tmp_path):
+    one, two = DoneLog(tmp_path), DoneLog(tmp_path)
+    one.append({"flow/a.flo": 5}, "walk", "a", [SOURCE])
+    two.append({"flow/b.flo": 6}, "walk", "b", [SOURCE], notes=["out of memory"])
+    two.append({"clip/walk.mp4": 7}, "walk", clip="stamp")
+    one.read()
+    assert one.entries == log_of(tmp_path).entries
+    assert one.entries["flow/b.flo"].made_from == (SOURCE,)
+    assert one.entries["clip/walk.mp4"].stamp == "stamp"
+    assert one.pairs["walk", "a"] == (SOURCE,)
+    assert len(list(tmp_path.iterdir())) == 2, "each has a file of its own"
+
+
+def test_a_line_of_a_later_run_counts(tmp_path):
+    for run in (2, 1):
+        log = DoneLog(tmp_path)
+        log.run = run
+        log.append({"flow/a.flo": run}, "", "a")
+    assert log_of(tmp_path).entries["flow/a.flo"].size == 2
+
+
+@given(st.integers(0, 400))
+@settings(max_examples=40, deadline=None)
+def test_a_torn_last_line_is_ignored(tmp_path_factory, length):
+    folder = tmp_path_factory.mktemp("done")
+    log = DoneLog(folder)
+    for name in ("a", "b", "c"):
+        log.append({f"flow/{name}.flo": 5}, "walk", name, [SOURCE])
+    whole = log.own.read_bytes()
+    log.own.write_bytes(whole[:length])
+    found = log_of(folder)
+    lines = whole[:length].count(b"\n")
+    assert [*found.entries] == ["flow/a.flo", "flow/b.flo", "flow/c.flo"][:lines]
+    # When the rest arrives, it is read too.
+    log.own.write_bytes(whole)
+    found.read()
+    assert len(found.entries) == 3
+
+
+def test_a_file_is_known_by_size_and_time_and_then_by_content(tmp_path, monkeypatch):
+    path = tmp_path / "frame.png"
+    path.write_bytes(b"frame")
+    known = Files().identity(path)
+    monkeypatch.setattr(Files, "_hash", lambda *_: known.sha256)
+    assert Files().is_unchanged(path, known)
+    monkeypatch.undo()
+    os.utime(path, ns=(1, 1))
+    assert Files().is_unchanged(path, known), "the same content at another time"
+    path.write_bytes(b"other")
+    assert not Files().is_unchanged(path, known), "the same size"
+    path.unlink()
+    assert not Files().is_unchanged(path, known)
+    assert Files().identity(path) == (0, 0, "")
+
+
+def test_a_link_has_no_size(tmp_path):
+    (tmp_path / "a").write_bytes(b"12")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert [size_of(tmp_path / name) for name in ("a", "b", "c")] == [2, None, None]

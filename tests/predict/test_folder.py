@@ -1,0 +1,389 @@
+"""A job's folder: other settings and inputs are refused, changes are seen, nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import lcv
+from lcv.data.formats.image import write_image
+from lcv.data.formats.video import read_video
+from lcv.errors import FileError
+from lcv.predict import Predictor
+from lcv.predict.folder import JobFolder
+from lcv.predict.outputs import wanted_outputs
+from predict.small_jobs import FLOW, Killed, change, made, run
+from testing.footage import files_of, moving, save_film, save_frames
+
+CLIP = {"scale": 3.0, "clip": True}
+WARM = {"outputs": FLOW, "warm_start": True}
+
+
+def times(root):
+    return {path.name: path.stat().st_mtime_ns for path in (root / "flow").rglob("*.flo")}
+
+
+def test_other_settings_are_refused_and_named(predictor, walk, tmp_path):
+    out = tmp_path / "out"
+    run(predictor, walk, out)
+    before = files_of(out)
+    other = Predictor(predictor.model, iters=2, device="cpu")
+    message = (
+        r"out: holds the outputs of another job: there iters is 1, here 2\. Choose another folder "
+        r"with -o, or say --overwrite to start over\."
+    )
+    with pytest.raises(FileError, match=message):
+        run(other, walk, out)
+    with pytest.raises(FileError, match=r"there scale is auto, here 5\.0"):
+        run(predictor, walk, out, scale=5.0)
+    with pytest.raises(FileError, match="there warm_start is False, here True"):
+        run(predictor, walk, out, warm_start=True)
+    torch.manual_seed(8)
+    with pytest.raises(FileError, match="there weights is .*, here "):
+        run(Predictor(lcv.build("raft-small"), iters=1, device="cpu"), walk, out)
+    assert files_of(out) == before
+    run(other, walk, out, overwrite=True)
+    run(other, walk, tmp_path / "fresh")
+    assert made(out) == made(tmp_path / "fresh")
+
+
+def test_overwriting_leaves_nothing_old_however_it_ends(
+    predictor, walk, tmp_path, dies_at, monkeypatch
+):
+    out = tmp_path / "out"
+    run(predictor, walk, out, clip=True)
+    (out / "notes.txt").write_text("mine")
+    other = Predictor(predictor.model, iters=2, device="cpu")
+    run(other, walk, tmp_path / "fresh", outputs=FLOW)
+    dies_at(4)
+    with pytest.raises(Killed):
+        run(other, walk, out, overwrite=True, outputs=FLOW)
+    monkeypatch.undo()
+    run(other, walk, out, outputs=FLOW)
+    found = made(out)
+    assert found.pop("notes.txt") == b"mine"
+    assert found == made(tmp_path / "fresh")
+
+
+def test_the_job_file_never_changes(predictor, walk, tmp_path):
+    out = tmp_path / "out"
+    run(predictor, walk, out, outputs=FLOW)
+    inode = (out / "job.json").stat().st_ino
+    run(predictor, walk, out, clip=True)
+    assert (out / "job.json").stat().st_ino == inode
+    (out / "job.json").write_text("{")
+    with pytest.raises(FileError, match=r"job\.json: is damaged, or not one that lcv wrote"):
+        run(predictor, walk, out)
+
+
+def test_a_folder_with_files_and_no_job_is_refused(predictor, walk, tmp_path):
+    own = tmp_path / "out" / "flow" / "mine.flo"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"mine")
+    for overwrite in (False, True):
+        with pytest.raises(FileError, match=r"flow: is not empty, and .* has no job\.json"):
+            run(predictor, walk, tmp_path / "out", overwrite=overwrite)
+    assert files_of(tmp_path / "out") == {"flow": b"", "flow/mine.flo": b"mine"}
+
+
+@pytest.mark.parametrize("frame", [1, 4, 7])
+def test_a_changed_frame_recomputes_its_two_pairs_and_its_clip(predictor, walk, tmp_path, frame):
+    out = tmp_path / "out"
+    run(predictor, walk, out, **CLIP)
+    before = times(out)
+    change(walk / f"frame_{frame}.png")
+    touched = {f"frame_{n}.flo" for n in (frame - 1, frame) if 1 <= n <= 6}
+    summary = run(predictor, walk, out, **CLIP)
+    assert (summary.done, summary.there, len(summary.clips)) == (len(touched), 6 - len(touched), 1)
+    after = times(out)
+    assert {name for name in before if after[name] != before[name]} == touched
+    run(predictor, walk, tmp_path / "fresh", **CLIP)
+    assert made(out) == made(tmp_path / "fresh")
+    again = run(predictor, walk, out, **CLIP)
+    assert (again.done, again.there, again.clips) == (0, 6, [])
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_kill_while_changed_pairs_are_recomputed_leaves_nothing_old(
+    predictor, walk, tmp_path, dies_at, monkeypatch, number
+):
+    """Five files: two flows, two pictures and the clip."""
+    run(predictor, walk, tmp_path / "out", **CLIP)
+    change(walk / "frame_4.png")
+    run(predictor, walk, tmp_path / "fresh", **CLIP)
+    dies_at(number)
+    with pytest.raises(Killed):
+        run(predictor, walk, tmp_path / "out", **CLIP)
+    monkeypatch.undo()
+    run(predictor, walk, tmp_path / "out", **CLIP)
+    assert made(tmp_path / "out") == made(tmp_path / "fresh")
+
+
+def test_a_frame_that_changed_and_changed_back_is_recomputed(predictor, walk, tmp_path):
+    """Of two lines on one output, that of the later run counts."""
+    frame, out = walk / "frame_3.png", tmp_path / "out"
+    shutil.copy2(frame, tmp_path / "kept.png")
+    run(predictor, walk, out, outputs=FLOW)
+    wanted = made(out)
+    change(frame)
+    run(predictor, walk, out, outputs=FLOW)
+    assert made(out) != wanted
+    shutil.copy2(tmp_path / "kept.png", frame)
+    assert run(predictor, walk, out, outputs=FLOW).done == 2
+    assert made(out) == wanted
+
+
+def test_a_changed_time_alone_changes_nothing(predictor, walk, tmp_path):
+    run(predictor, walk, tmp_path / "out")
+    for path in walk.iterdir():
+        path.write_bytes(path.read_bytes())
+    summary = run(predictor, walk, tmp_path / "out")
+    assert (summary.done, summary.there) == (0, 6)
+    # The same frames elsewhere are the same input.
+    (tmp_path / "elsewhere").mkdir()
+    walk.rename(tmp_path / "elsewhere" / "walk")
+    assert run(predictor, tmp_path / "elsewhere" / "walk", tmp_path / "out").done == 0
+
+
+def test_frames_that_come_and_go_make_new_pairs(predictor, walk, tmp_path):
+    out, frames = tmp_path / "out", moving(9)
+    (walk / "frame_4.png").rename(tmp_path / "late.png")
+    run(predictor, walk, out, scale=3.0)
+    (tmp_path / "late.png").rename(walk / "frame_4.png")
+    assert run(predictor, walk, out, scale=3.0).done == 2
+    for number in (8, 9):
+        write_image(walk / f"frame_{number}.png", frames[number - 1])
+    assert run(predictor, walk, out, scale=3.0).done == 2
+    more = wanted_outputs(("flo", "png"), overlay=True)
+    before = times(out)
+    assert run(predictor, walk, out, scale=3.0, outputs=more).done == 8
+    assert times(out) == before, "only what is missing is written"
+    run(predictor, walk, tmp_path / "fresh", scale=3.0, outputs=more)
+    assert made(out) == made(tmp_path / "fresh")
+
+
+def test_another_input_of_the_same_name_is_refused(predictor, walk, tmp_path):
+    out = tmp_path / "out"
+    run(predictor, walk, out)
+    before = files_of(out)
+    other = save_frames(tmp_path / "elsewhere" / "walk", 7, seed=3)
+    with pytest.raises(FileError, match="already has outputs of another input .* 'walk'"):
+        run(predictor, other, out)
+    video = save_film(tmp_path / "walk.mkv", 4)
+    with pytest.raises(FileError, match="already has outputs of another input .* 'walk'"):
+        run(predictor, video, out)
+    assert files_of(out) == before
+    run(predictor, other, out, overwrite=True)
+    run(predictor, other, tmp_path / "fresh")
+    assert made(out) == made(tmp_path / "fresh")
+
+
+def test_another_video_of_the_same_name_is_refused(predictor, tmp_path):
+    """Also one that begins alike and has the same size."""
+    film = save_film(tmp_path / "walk.mkv", 4)
+    run(predictor, film, tmp_path / "out")
+    content = bytearray(film.read_bytes())
+    content[-1] ^= 1
+    film.write_bytes(content)
+    with pytest.raises(FileError, match="another input that is called 'walk'"):
+        run(predictor, film, tmp_path / "out")
+    assert run(predictor, film, tmp_path / "out", overwrite=True).done == 3
+
+
+@pytest.mark.parametrize("frame", [1, 2])
+def test_a_pair_of_which_one_frame_changed_is_recomputed(predictor, tmp_path, frame):
+    folder = save_frames(tmp_path / "walk", 2)
+    files = [folder / "frame_1.png", folder / "frame_2.png"]
+    run(predictor, files, tmp_path / "out")
+    change(files[frame - 1])
+    assert run(predictor, files, tmp_path / "out").done == 1
+    run(predictor, files, tmp_path / "fresh")
+    assert made(tmp_path / "out") == made(tmp_path / "fresh")
+    for file in files:
+        change(file, seed=8)
+    with pytest.raises(FileError, match="already has outputs of another input"):
+        run(predictor, files, tmp_path / "out")
+
+
+@pytest.mark.parametrize("frame", [1, 3, 7])
+def test_a_warm_start_is_recomputed_from_the_changed_frame_on(predictor, walk, tmp_path, frame):
+    run(predictor, walk, tmp_path / "out", **WARM)
+    pixels = lcv.read_image(walk / f"frame_{frame}.png").copy()
+    pixels[20:40, 20:40] = 128  # a change, but no other scene
+    write_image(walk / f"frame_{frame}.png", pixels, overwrite=True)
+    assert run(predictor, walk, tmp_path / "out", **WARM).done == 6 - max(frame - 2, 0)
+    run(predictor, walk, tmp_path / "fresh", **WARM)
+    assert made(tmp_path / "out") == made(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("how", ["mended", "taken away", "first taken away", "damaged"])
+def test_a_warm_start_follows_its_frames(predictor, walk, tmp_path, how):
+    frame = walk / ("frame_1.png" if how == "first taken away" else "frame_4.png")
+    content = frame.read_bytes()
+    if how == "mended":
+        frame.write_bytes(content[:100])
+    run(predictor, walk, tmp_path / "out", **WARM)
+    if how == "mended":
+        frame.write_bytes(content)
+    elif how == "damaged":
+        frame.write_bytes(content[:100])
+    else:
+        frame.unlink()
+    run(predictor, walk, tmp_path / "out", **WARM)
+    run(predictor, walk, tmp_path / "fresh", **WARM)
+    fresh = made(tmp_path / "fresh" / "flow")
+    assert {name: made(tmp_path / "out" / "flow")[name] for name in fresh} == fresh
+
+
+def test_the_scale_that_was_found_stays(predictor, walk, tmp_path):
+    (scale,) = run(predictor, walk, tmp_path / "auto").scales
+    kept = tmp_path / "auto" / "scale" / "walk.json"
+    assert json.loads(kept.read_text()) == scale
+    run(predictor, walk, tmp_path / "fixed", scale=scale)
+    for path in (tmp_path / "auto" / "picture").rglob("*.png"):
+        again = tmp_path / "fixed" / path.relative_to(tmp_path / "auto")
+        assert again.read_bytes() == path.read_bytes()
+    for number in range(8, 30):
+        write_image(walk / f"frame_{number}.png", moving(1, seed=number)[0])
+    assert run(predictor, walk, tmp_path / "auto").scales == {scale}
+    assert run(predictor, walk, tmp_path / "fresh").scales != {scale}, "or this shows nothing"
+
+
+def test_a_clip_that_would_show_something_else_is_made_again(predictor, walk, tmp_path):
+    run(predictor, walk, tmp_path / "out", **CLIP)
+    clip = tmp_path / "out" / "clip" / "walk.mp4"
+    before = clip.read_bytes()
+    summary = run(predictor, walk, tmp_path / "out", arrows=True, **CLIP)
+    assert (summary.done, len(summary.clips)) == (0, 1)
+    assert clip.read_bytes() != before
+    assert len(list(read_video(clip))) == 6
+
+
+@pytest.mark.parametrize("strategy", ["all-pairs", "on-demand", "tiles"])
+def test_a_job_keeps_to_its_strategy(predictor, tmp_path, monkeypatch, strategy):
+    """Also when so much memory is free that another would be chosen."""
+    walk = save_frames(tmp_path / "walk", 3, (264, 200))
+    first = Predictor(predictor.model, iters=1, device="cpu", strategy=strategy)
+    run(first, walk, tmp_path / "out")
+    wanted = made(tmp_path / "out")
+    (tmp_path / "out" / "flow" / "walk" / "frame_2.flo").unlink()
+    other = "on-demand" if strategy == "all-pairs" else "all-pairs"
+    message = f"its frames of 200×264: {strategy}.* which --strategy or --max-memory does not allow"
+    for options in ({"strategy": other}, {"max_memory": "1MB"}):
+        with pytest.raises(FileError, match=message):
+            run(
+                Predictor(predictor.model, iters=1, device="cpu", **options), walk, tmp_path / "out"
+            )
+    monkeypatch.setattr("lcv.predict.memory.free_bytes", lambda _: 10**12)
+    run(Predictor(predictor.model, iters=1, device="cpu"), walk, tmp_path / "out")
+    assert made(tmp_path / "out") == wanted
+
+
+def test_a_strategy_that_is_none_is_refused(predictor, walk, tmp_path):
+    out = tmp_path / "out"
+    run(predictor, walk, out, outputs=FLOW)
+    (out / "flow" / "walk" / "frame_2.flo").unlink()
+    for text in ('["magic", null, 5]', '"tiles"', '["tiles", [1], 5]', "{"):
+        (out / "strategy" / "72x64.json").write_text(text)
+        with pytest.raises(FileError, match=r"strategy.*(is no strategy|is damaged)"):
+            run(predictor, walk, out, outputs=FLOW)
+
+
+def outside(folder):
+    """A folder with files that have the names of a job's."""
+    for name in ("frame_1.flo", "frame_2.npy", ".frame_1.flo.0123456789abcdef.part", "72x64.json"):
+        path = folder / "walk" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"mine")
+    for path in [*(folder / "walk").iterdir()]:
+        shutil.copy(path, folder)
+    return files_of(folder)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "flow",
+        "low",
+        "done",
+        "strategy",
+        "job.json",
+        "flow/walk",
+        "low/walk",
+        "flow/walk/frame_1.flo",
+    ],
+)
+@pytest.mark.parametrize("how", ["a new job", "an old one", "overwritten"])
+def test_links_are_never_followed(predictor, walk, tmp_path, link, how):
+    """A job folder that someone else prepared cannot make us touch files outside it."""
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    before = outside(elsewhere)
+    if how == "a new job":
+        out.mkdir()
+    else:
+        run(predictor, walk, out, **WARM)
+    place = out / link
+    if place.is_dir():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    is_file = "." in place.name
+    place.symlink_to(elsewhere / "walk" / "frame_1.flo" if is_file else elsewhere)
+    (walk / "frame_3.png").write_bytes(b"no picture")
+    is_inside = "/" in link
+    if how == "overwritten" and is_inside:  # goes with its folder, and what it leads to stays
+        run(predictor, walk, out, overwrite=True, **WARM)
+    elif how == "a new job" and is_inside:
+        with pytest.raises(FileError, match=r"is not empty, and .* has no job\.json"):
+            run(predictor, walk, out, **WARM)
+    else:
+        with pytest.raises(FileError, match="is a link, which is not followed here; remove it"):
+            run(predictor, walk, out, overwrite=how == "overwritten", **WARM)
+    assert files_of(elsewhere) == before
+
+
+def test_lines_that_name_files_outside_make_us_touch_none(predictor, walk, tmp_path):
+    out, mine = tmp_path / "out", tmp_path / "mine.flo"
+    run(predictor, walk, out, outputs=FLOW)
+    mine.write_bytes(b"mine")
+    (line,) = (out / "done").glob("*.jsonl")
+    names = ["../mine.flo", str(mine), "../../etc/passwd", "flow/../../mine.flo", "\0", ""]
+    hostile = {"run": 99, "sequence": "../..", "pair": "../mine", "made_from": []}
+    extra = json.dumps({**hostile, "outputs": dict.fromkeys(names, 4)})
+    line.write_text(f"{line.read_text()}{extra}\n[]\nnull\n{'[' * 9999}\n")
+    assert run(predictor, walk, out, outputs=FLOW).there == 6
+    run(predictor, walk, out, outputs=FLOW, overwrite=True)
+    assert mine.read_bytes() == b"mine"
+
+
+def test_a_place_where_nothing_can_be_written_is_refused_early(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    settings = {"warm_start": False}
+    for name in ("file", "file/inside/deep"):
+        with pytest.raises(FileError, match="file is a file, wanted a folder for the outputs"):
+            JobFolder(tmp_path / name, settings).open(False, ())
+    JobFolder(tmp_path / "new" / "deep", settings).open(False, ())
+    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(FileError, match=f"the folder {tmp_path} may not be written to"):
+        JobFolder(tmp_path / "new", settings).open(False, ())
+
+
+def test_the_second_run_over_280_frames_takes_under_three_seconds(tmp_path):
+    """Of processor time, since others use the machine too."""
+    walk = tmp_path / "walk"
+    walk.mkdir()
+    frames = moving(7)
+    for number in range(280):
+        write_image(walk / f"{number:03d}.png", np.roll(frames[number % 7], number, axis=1))
+    predictor = Predictor(lcv.wrap(lambda a, b: (a - b)[:, :2].contiguous()), device="cpu")
+    run(predictor, walk, tmp_path / "out", scale=3.0)
+    start = time.process_time()
+    assert run(predictor, walk, tmp_path / "out", scale=3.0).there == 279
+    assert time.process_time() - start < 3
