@@ -42,16 +42,16 @@ def test_variants_are_trained_once_and_compared(
     words = [str(tmp_path / "out"), "--device", "cpu"]
     for name, value in SMALL.items():
         words += ["--set", name, json.dumps(value)]
-    assert screen.main([*words, "base", "fine"]) == 0
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["base-0.json", "fine-0.json"]
-    left = json.loads((tmp_path / "out" / "fine-0.json").read_text(encoding="utf-8"))
-    assert (left["step"], left["seed"], left["config"]["data"]["recipe"]) == (1, 0, "fine")
+    assert screen.main([*words, "base", "no-street"]) == 0
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["base-0.json", "no-street-0.json"]
+    left = json.loads((tmp_path / "out" / "no-street-0.json").read_text(encoding="utf-8"))
+    assert (left["step"], left["seed"], left["config"]["data"]["recipe"]) == (1, 0, "no-street")
     capsys.readouterr()
     there = ["base", "--compare", "base", "--json", str(tmp_path / "compared.json")]
     assert screen.main([*words, *there]) == 0
     out = capsys.readouterr().out
     assert "base-0.json: there already" in out
-    assert "fine              split " in out
+    assert "no-street         split " in out
     rows = json.loads((tmp_path / "compared.json").read_text(encoding="utf-8"))
     assert [row["set"] for row in rows] == ["all", "still", "split"]
 

@@ -10,6 +10,7 @@ import torch
 from lcv.data.synthetic import backend
 from lcv.data.synthetic.backend import choose_backend
 from lcv.errors import BackendError
+from testing.extras import needs
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,6 @@ def test_what_cannot_be_had_is_refused(monkeypatch):
 
 
 def test_triton_is_for_gpus():
-    pytest.importorskip("triton")
+    needs("triton")
     with pytest.raises(BackendError, match="made on cpu, wanted a CUDA device"):
         choose_backend("triton", torch.device("cpu"))
