@@ -202,11 +202,14 @@ def test_pairs_without_truth_get_the_same_pixels(make_batch: Callable[..., Batch
     assert without.valid is None
 
 
-def test_too_long_a_vector_becomes_unknown(make_batch: Callable[..., Batch]) -> None:
+def test_a_vector_with_too_long_a_component_becomes_unknown(
+    make_batch: Callable[..., Batch],
+) -> None:
     batch = make_batch(((24, 36),))
     flow = torch.zeros_like(batch.flow)
     flow[:, 0, :, 20] = 1000.0
     flow[:, 1, :, 21] = -999.0
+    flow[:, :, :, 22] = 999.0  # longer than the limit, but neither component is: RAFT's rule
     batch = replace(batch, flow=flow, valid=torch.ones_like(batch.valid))
     recipe = Augmentation(Geometry((24, 36)), largest_flow=1000.0)
     out = augment(batch, recipe, 0)
