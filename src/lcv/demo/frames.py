@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from lcv.data.formats.image import read_image
 from lcv.demo import limits
+from lcv.demo.picture import read_picture
 from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
 from lcv.predict.decoder import Decoder, Source, decode
 
@@ -130,7 +130,7 @@ def _read(path: Path) -> np.ndarray:
             f"{path}: {path.stat().st_size / 2**20:.0f} MB, wanted at most "
             f"{limits.MOST_BYTES // 2**20} on this page; `lcv predict` takes any"
         )
-    return read_image(path, limits.MOST_PIXELS)
+    return read_picture(path)
 
 
 def _film(path: Path) -> Chosen:
