@@ -182,3 +182,31 @@ def test_who_asked_and_went_away_is_noticed(tmp_path):
     }
     asyncio.run(Gate(page, tmp_path)(scope, receive, None))
     assert heard == ["http.request", "http.disconnect"]
+
+
+@pytest.mark.parametrize(
+    ("error", "begun", "sent"),
+    [
+        (ValueError("odd\x1b"), False, ["http.response.start", "http.response.body"]),
+        (ValueError("odd"), True, ["http.response.start"]),
+        (asyncio.CancelledError(), True, ["http.response.start"]),
+    ],
+)
+def test_an_error_in_the_framework_is_a_line_and_not_a_traceback(
+    tmp_path, capsys, error, begun, sent
+):
+    found = []
+
+    async def page(scope, receive, send):
+        if begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise error
+
+    async def send(message):
+        found.append(message["type"])
+
+    headers = [(b"host", b"127.0.0.1")]
+    scope = {"type": "http", "method": "GET", "path": "/config", "headers": headers}
+    asyncio.run(Gate(page, tmp_path)(scope, None, send))
+    assert found == sent
+    assert len(capsys.readouterr().err.splitlines()) == isinstance(error, ValueError)

@@ -210,6 +210,9 @@ def leaves_nothing_behind(server):
     listening = http.client.HTTPConnection(host, timeout=10)  # an open page, told of nothing yet
     listening.request("GET", "/gradio_api/heartbeat/abc")
     assert listening.getresponse().status == 200
+    lost = http.client.HTTPConnection(host, timeout=10)  # one that the framework fails on
+    lost.request("GET", "/gradio_api/queue/data?session_hash=none")
+    lost.getresponse()
     assert server.stop() == 0
     listening.close()
     assert [path for path in server.folder.rglob("*") if path.is_file()] == []

@@ -7,9 +7,11 @@ answers everything else with a refusal.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import stat
+import sys
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -72,12 +74,24 @@ class Gate:
             await _refuse(send, *refusal)
             return
 
+        started = False
+
         async def with_headers(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
-        await self.app(scope, receive, with_headers)
+        try:
+            await self.app(scope, receive, with_headers)
+        except asyncio.CancelledError:  # the page ends while somebody listens
+            return
+        except Exception as error:
+            # Whatever is asked of the framework, an answer is a line here and not a traceback.
+            print(f"lcv demo: {scope['path']}: {type(error).__name__}: {error}", file=sys.stderr)
+            if not started:
+                await _refuse(send, 500, "the page could not answer this")
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Why a request is refused by its first lines, as (code, sentence); None where it is not."""
