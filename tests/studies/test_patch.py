@@ -217,7 +217,7 @@ def test_it_rises_against_networks_without_iterations(name):
     assert rise(build(name), (96, 128), still(48, "change")) > 0
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs CUDA")
+@pytest.mark.gpu
 def test_a_recorded_step_learns_the_same_patch():
     model = build("raft-small").cuda()
     frames = [tuple(x.cuda() for x in (*painted_pair(96, 128, seed),)) for seed in range(4)]
