@@ -1,11 +1,11 @@
 """Plant faults in the source, one at a time, and see whether a test fails.
 
-    python benchmarks/faults.py --out faults.jsonl [--first 6] [--wide] [--workers 2]
+    python benchmarks/faults.py --out faults.jsonl [--first 6] [--narrow] [--workers 2]
 
 92 faults are drawn by a seeded generator, a share for each package by its number of lines: negated
 conditions, changed constants, deleted statements, swapped arguments. Each is planted in a copy of
-the tree; the tests that mirror the module are run, then a fixed cheap set. With --wide those of the
-whole package are run as well before a fault counts as survived. Tests that fail without a fault are
+the tree; the tests that mirror the module are run, then a fixed cheap set, then (unless --narrow)
+those of the whole package, before a fault counts as survived. Tests that fail without a fault are
 an error, so a failure is always the fault's. What is done is written line by line, and the same
 command goes on where it stopped.
 
@@ -251,7 +251,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("faults.jsonl"))
     parser.add_argument("--first", type=int, help="stop after so many of the faults")
     parser.add_argument("--every", type=int, default=1, help="take every so-manieth fault only")
-    parser.add_argument("--wide", action="store_true", help="also run the package's other tests")
+    parser.add_argument("--narrow", action="store_true", help="not all of the package's tests")
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
     faults = draw()[:: chosen.every][: chosen.first]
@@ -266,7 +266,7 @@ def main() -> None:
         for number, fault in enumerate(faults, 1):
             if json.dumps(asdict(fault)) in known:
                 continue
-            caught = copy.trial(fault, chosen.wide)
+            caught = copy.trial(fault, not chosen.narrow)
             entry = {**asdict(fault), "caught": caught}
             done.append(entry)
             with chosen.out.open("a", encoding="utf-8") as file:
