@@ -145,7 +145,7 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Fault]:
 
 
 def mirrors(file: str) -> list[str]:
-    """The tests of a module: those of its name, else of its folder's or its first word's."""
+    """The tests of a module: of its name, else of its folder's or first word's, else who imports it."""
     parts = Path(file).relative_to("src/lcv").with_suffix("").parts
     folder, name = ROOT.joinpath("tests", *parts[:-1]), parts[-1]
     words = [name, *reversed(parts[:-1]), name.partition("_")[0]]
@@ -155,7 +155,9 @@ def mirrors(file: str) -> list[str]:
         found = sorted({*folder.glob(f"test_{word}.py"), *folder.glob(f"test_{word}_*.py")})
         if found:
             return [path.relative_to(ROOT).as_posix() for path in found]
-    return [folder.relative_to(ROOT).as_posix()] if folder != ROOT / "tests" else []
+    module = ".".join(("lcv", *parts))
+    asking = [t for t in sorted(folder.rglob("test_*.py")) if module in t.read_text("utf-8")]
+    return [path.relative_to(ROOT).as_posix() for path in asking]
 
 
 class Copy:

@@ -80,6 +80,7 @@ class _Printable:
 
 @contextmanager
 def _printable_streams() -> Iterator[None]:
+    os.environ.setdefault("PYTHON_COLORS", "0")  # else argparse of Python 3.14 colours its help
     streams: Any = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_Printable, streams)  # type: ignore[assignment]
     try:
