@@ -105,7 +105,7 @@ def hostile_images():
 
 
 def hostile_video(folder):
-    """An AVI and an MP4 whose headers declare more than the limit."""
+    """An AVI and an MP4 whose headers declare more than the limit, and a film of one large still."""
     paths = []
     for suffix in ("avi", "mp4"):
         path = folder / f"a.{suffix}"
@@ -119,7 +119,9 @@ def hostile_video(folder):
             content[start + 4 : start + 8] = struct.pack(">HH", 30000, 30000)
         path.write_bytes(content)
         paths.append(path)
-    return paths
+    still = np.zeros((4096, 4096, 3), np.uint8)
+    save_clip(folder / "still.mp4", [still], codec="mpeg4", pixels="yuv420p")
+    return [*paths, folder / "still.mp4"]
 
 
 def test_what_is_refused_costs_nothing(tmp_path):
