@@ -15,6 +15,12 @@ def one_thread_a_worker():
         torch.set_num_threads(1)
 
 
+def pytest_runtest_setup(item):
+    """Tests marked `gpu` are skipped without one; benchmarks/gpu_tests.sh runs them all."""
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """Every test draws the same numbers, alone or among others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcv.words import did_you_mean, meant, names_near
+from lcv.words import did_you_mean, meant, names_near, printable
 
 KNOWN = ("raft-large", "raft-small", "vcn")
 
@@ -29,3 +29,12 @@ def test_sentences(word, most, sentence):
 def test_a_known_name_is_nearest_to_itself():
     for name in KNOWN:
         assert names_near(name, KNOWN) == [name]
+
+
+def test_control_characters_are_shown_and_not_sent():
+    assert printable("a\tb\nλ × é 日本") == "a\tb\nλ × é 日本"
+    assert (
+        printable("\x1b]0;owned\x07\r\x9b31m\x7f")
+        == "\\u001b]0;owned\\u0007\\u000d\\u009b31m\\u007f"
+    )
+    assert printable(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\\udce9"

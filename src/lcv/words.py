@@ -1,9 +1,18 @@
-"""What somebody may have meant: the known names near a word, and the sentence that offers them."""
+"""Words for people: what somebody may have meant, and names made fit to be printed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+# Control characters but tab and newline, and what is left of bytes that are no text.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """The text with control characters as \\u001b and the like: a terminal shows them, obeys none."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def names_near(word: str, known: Iterable[str], most: int = 1) -> list[str]:

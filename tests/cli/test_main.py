@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+import torch
 
 from lcv.cli import main as cli
 from lcv.errors import LcvError
@@ -95,3 +96,31 @@ def test_a_reader_that_leaves_early_is_no_error():
     errors = process.stderr.read()
     assert process.wait() == 0
     assert errors == ""
+
+
+NAME = "\x1b]0;owned\x07\x1b[2Jevil"
+SHOWN = "\\u001b]0;owned\\u0007\\u001b[2Jevil"
+
+
+def test_escape_sequences_in_names_are_shown_and_not_sent(tmp_path, capsys):
+    torch.save({NAME: torch.tensor([torch.nan])}, tmp_path / f"{NAME}.pth")
+    assert cli.main(["fold", str(tmp_path / f"{NAME}.pth"), str(tmp_path / "a.safetensors")]) == 2
+    printed = capsys.readouterr()
+    assert f"{SHOWN}.pth: {SHOWN} holds 1 of 1 numbers that are NaN" in printed.err
+    assert "\x1b" not in printed.err + printed.out
+
+
+def test_escape_sequences_in_results_are_shown_and_not_sent(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "_run", lambda words: print(f"{words[0]}: written"))
+    cli.main([NAME])
+    assert capsys.readouterr().out == f"{SHOWN}: written\n"
+
+
+@pytest.mark.parametrize("fails", [MemoryError, RecursionError])
+def test_too_much_memory_or_nesting_is_a_sentence(fails, capsys, monkeypatch):
+    def run(words):
+        raise fails("cannot allocate")
+
+    monkeypatch.setattr(cli, "_run", run)
+    assert cli.main(["eval"]) == 2
+    assert capsys.readouterr().err.startswith("lcv: an input needs more ")

@@ -8,7 +8,7 @@ import pytest
 
 from lcv.cli import main as cli
 from lcv.cli import parser as module
-from lcv.cli.parser import Parser, in_options, remember
+from lcv.cli.parser import Parser, in_options, remember, size
 from lcv.errors import ArgumentError
 
 # How each parser of the command line is reached, but for those that only lead to others; `train`
@@ -238,3 +238,10 @@ def test_a_verb_does_not_speak_of_another_s_options(parser, capsys, monkeypatch)
 
     monkeypatch.setattr(cli, "_run", run)
     assert said(capsys, "models") == "max_memory is 3"
+
+
+def test_a_size_is_height_then_width():
+    assert size("440x1024") == size(" 440 × 1024") == (440, 1024)
+    for wrong in ("440", "0x5", "5x0", "4x4x4", "-4x4", "axb"):
+        with pytest.raises(argparse.ArgumentTypeError, match="HxW, for instance 440x1024"):
+            size(wrong)

@@ -39,12 +39,13 @@ def test_values_by_hand(x: float, y: float, value: float) -> None:
 
 @pytest.mark.parametrize("far", [1e3, 1e30, float("inf"), -1e30, -float("inf")])
 def test_far_outside_is_exactly_zero_and_flat(far: float) -> None:
-    x = torch.rand(1, 2, 4, 5)
-    coords = torch.tensor([far, 1.0]).view(1, 2, 1, 1).requires_grad_()
-    out = sample(x, coords)
-    assert out.eq(0).all()
-    (slope,) = torch.autograd.grad(out.sum(), coords)
-    assert slope.eq(0).all()
+    x = torch.rand(1, 2, 4, 5, requires_grad=True)
+    for place in ([far, 1.0], [1.0, far], [far, -far]):
+        coords = torch.tensor(place).view(1, 2, 1, 1).requires_grad_()
+        out = sample(x, coords)
+        assert out.eq(0).all()
+        slopes = torch.autograd.grad(out.sum(), (coords, x))
+        assert all(slope.eq(0).all() for slope in slopes)
 
 
 def test_equals_grid_sample_with_aligned_corners() -> None:

@@ -43,6 +43,20 @@ def test_the_mask_follows_the_flow() -> None:
     assert in_view(_flow(0, 0, 3, 4)).shape == (1, 1, 3, 4)
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_target_a_little_outside_is_out_of_view(strict: bool) -> None:
+    """Targets are not rounded to the pixel they lie nearest to."""
+    flow = _flow(0, 0, 3, 4).clone()
+    flow[0, :, 1, 0] = torch.tensor([-0.01, 0])
+    flow[0, :, 1, 3] = torch.tensor([0.01, 0])
+    flow[0, :, 0, 1] = torch.tensor([0, -0.01])
+    flow[0, :, 2, 1] = torch.tensor([0, 0.01])
+    seen = in_view(flow, strict=strict)[0, 0]
+    assert not seen[[1, 1, 0, 2], [0, 3, 1, 1]].any()
+    just_inside = in_view(-flow, strict=strict)[0, 0]
+    assert just_inside[[1, 1, 0, 2], [0, 3, 1, 1]].all()
+
+
 @pytest.mark.parametrize("axis", [-1, -2])
 def test_flipping_map_and_flow_flips_the_warp(axis: int) -> None:
     torch.manual_seed(0)

@@ -64,7 +64,7 @@ def test_a_draw_is_the_same_at_any_batch_size_and_order(draw):
     assert torch.equal(together, backwards)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("draw", DRAWERS.values(), ids=DRAWERS)
 def test_a_draw_is_bit_equal_on_cuda(draw):
     assert torch.equal(draw(Draws(3, range(999))), draw(Draws(3, range(999), "cuda")).cpu())

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 
 import pytest
 
+from lcv.demo import gate
 from lcv.demo.gate import MOST_WORDS, Gate
+from lcv.demo.limits import MOST_UPLOAD
 
 
 def answer(gate_folder, path="/", method="GET", body=b"", reached=None, **headers):
@@ -112,3 +115,98 @@ def test_a_request_names_uploaded_files_only_and_arrives_whole(tmp_path):
     for _ in range(100):
         deep = [deep]
     assert join(deep) == 403
+
+
+def upload(folder, length, method="POST"):
+    said = {} if length is None else {"content-length": str(length)}
+    return answer(folder, "/gradio_api/upload", method, b"", **said)
+
+
+def test_an_upload_says_its_length_and_is_two_files_long_at_most(tmp_path):
+    assert upload(tmp_path, MOST_UPLOAD) == 200
+    assert upload(tmp_path, MOST_UPLOAD + 1) == 413
+    assert upload(tmp_path, "9" * 5000) == 413
+    for length in (None, "", "-1", "many"):
+        assert upload(tmp_path, length) == 411
+    assert upload(tmp_path, 10, "GET") == 411
+
+
+def test_the_oldest_files_make_room_for_an_upload(tmp_path, monkeypatch):
+    monkeypatch.setattr(gate, "MOST_KEPT_FILES", 4)
+    monkeypatch.setattr(gate, "MOST_KEPT_BYTES", 1000)
+    for age in range(6):
+        (tmp_path / f"{age}").mkdir()
+        (tmp_path / f"{age}" / "a.png").write_bytes(bytes(100))
+        os.utime(tmp_path / f"{age}" / "a.png", (1000 - age, 1000 - age))
+
+    def kept():
+        return sorted(path.parent.name for path in tmp_path.rglob("a.png"))
+
+    upload(tmp_path, 10)
+    assert kept() == ["0", "1", "2"], "with the upload there are four"
+    upload(tmp_path, 850)
+    assert kept() == ["0"], "with the upload there are 950 bytes"
+
+
+def test_a_websocket_is_closed_and_no_error_is_raised(tmp_path):
+    sent, waiting = [], [{"type": "websocket.connect"}]
+
+    async def send(message):
+        sent.append(message["type"])
+
+    async def receive():
+        return waiting.pop(0)
+
+    scope = {"type": "websocket", "path": "/", "headers": [(b"host", b"127.0.0.1")]}
+    asyncio.run(Gate(None, tmp_path)(scope, receive, send))
+    assert sent == ["websocket.close"]
+
+
+def test_who_asked_and_went_away_is_noticed(tmp_path):
+    """Else the page would wait for ever, also when it is told to end."""
+    heard = []
+
+    async def page(scope, receive, send):
+        heard.extend([(await receive())["type"], (await receive())["type"]])
+
+    waiting = [{"type": "http.request", "body": b"{}"}, {"type": "http.disconnect"}]
+
+    async def receive():
+        return waiting.pop(0)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/gradio_api/queue/join",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+    asyncio.run(Gate(page, tmp_path)(scope, receive, None))
+    assert heard == ["http.request", "http.disconnect"]
+
+
+@pytest.mark.parametrize(
+    ("error", "begun", "sent"),
+    [
+        (ValueError("odd\x1b"), False, ["http.response.start", "http.response.body"]),
+        (ValueError("odd"), True, ["http.response.start"]),
+        (asyncio.CancelledError(), True, ["http.response.start"]),
+    ],
+)
+def test_an_error_in_the_framework_is_a_line_and_not_a_traceback(
+    tmp_path, capsys, error, begun, sent
+):
+    found = []
+
+    async def page(scope, receive, send):
+        if begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise error
+
+    async def send(message):
+        found.append(message["type"])
+
+    headers = [(b"host", b"127.0.0.1")]
+    scope = {"type": "http", "method": "GET", "path": "/config", "headers": headers}
+    asyncio.run(Gate(page, tmp_path)(scope, None, send))
+    assert found == sent
+    assert len(capsys.readouterr().err.splitlines()) == isinstance(error, ValueError)

@@ -42,6 +42,7 @@ def test_the_page_in_a_real_browser(tmp_path):
             refuses_other_names_and_other_sites(server)
             takes_no_address_and_no_other_file_for_an_upload(server)
             has_asked_nothing_of_any_other_machine(server, browser)
+            has_no_websocket(server)
         finally:
             browser.driver.quit()
         leaves_nothing_behind(server)
@@ -197,9 +198,23 @@ def has_asked_nothing_of_any_other_machine(server, browser):
     assert outside == []
 
 
+def has_no_websocket(server):
+    shaking = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    assert ask(server, "/gradio_api/queue/join", **shaking, **key)[0] == 403
+
+
 def leaves_nothing_behind(server):
     assert list(server.folder.glob("lcv-demo-*"))
+    host = server.url.removeprefix("http://")
+    listening = http.client.HTTPConnection(host, timeout=10)  # an open page, told of nothing yet
+    listening.request("GET", "/gradio_api/heartbeat/abc")
+    assert listening.getresponse().status == 200
+    lost = http.client.HTTPConnection(host, timeout=10)  # one that the framework fails on
+    lost.request("GET", "/gradio_api/queue/data?session_hash=none")
+    lost.getresponse()
     assert server.stop() == 0
+    listening.close()
     assert [path for path in server.folder.rglob("*") if path.is_file()] == []
     assert not list(Path(server.folder).glob("lcv-demo-*"))
     assert "Traceback" not in server.words()

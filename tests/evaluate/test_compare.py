@@ -93,11 +93,14 @@ def test_what_cannot_be_tested_is_refused(call, message):
         call()
 
 
-def result(epes, label="A", dataset="made", pixels=10, protocol=PROTOCOLS["raft"]):
+def result(epes, label="A", dataset="made", pixels=10, protocol=PROTOCOLS["raft"], truth=""):
     """A result with one EPE a pair."""
     pairs = tuple(
         PairResult(
-            name, name[0], {"pixels/all": pixels, "error/all": pixels * epe, "outlier/all": 0}
+            name,
+            name[0],
+            {"pixels/all": pixels, "error/all": pixels * epe, "outlier/all": 0},
+            truth,
         )
         for name, epe in epes.items()
     )
@@ -147,5 +150,10 @@ def test_results_that_were_not_measured_alike_are_refused():
     for b, message in cases:
         with pytest.raises(ArgumentError, match=message):
             compare(a, b)
+    one, two = (result({"a1": 1.0}, name, truth=name) for name in "AB")
+    with pytest.raises(ArgumentError, match="pair a1 has another truth: its pixels are as many"):
+        compare(one, two)
+    assert compare(one, replace(two, datasets=one.datasets))
+    assert compare(result({"a1": 1.0}), two), "results of older versions have no hash"
     with pytest.raises(ArgumentError, match="no metric 'aepe'; there are epe"):
         compare(a, a, ["aepe"])

@@ -97,6 +97,14 @@ def test_images_weigh_by_pixels_in_one_mean_and_alike_in_the_other():
     assert metrics_from(pairs)["fl_image"] == 50
 
 
+def test_an_image_without_a_known_pixel_counts_for_nothing():
+    truth = torch.zeros(2, 2, 3, 4)
+    valid = torch.ones(2, 1, 3, 4, dtype=torch.bool)
+    valid[1] = False
+    metrics = metrics_of(flow_sums(truth + 3, truth, valid))
+    assert metrics["epe"] == metrics["epe_image"] == pytest.approx(18**0.5)
+
+
 def test_nothing_known_is_nothing_said():
     flow = torch.zeros(1, 2, 3, 4)
     nothing = torch.zeros(1, 1, 3, 4, dtype=torch.bool)

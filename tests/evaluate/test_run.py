@@ -16,7 +16,7 @@ from lcv.data.sintel import sintel
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.reference import slow_metrics
-from lcv.evaluate.run import evaluate
+from lcv.evaluate.run import _truth_hash, evaluate
 from lcv.inner_product import InnerProduct
 from testing import datasets
 from testing.networks import Constant
@@ -206,3 +206,19 @@ def test_an_error_of_one_process_is_raised_by_all(monkeypatch):
     pair = Given("a", {"flow": field((0, 0)), "valid": np.array([[True]])})
     with pytest.raises(FileError, match="frame.png: cut"):
         evaluate(Constant(), [pair], RAFT, processes=Processes())
+
+
+@pytest.mark.parametrize("change", ["a known vector", "an unknown vector", "what is known"])
+def test_the_hash_of_the_truth_changes_with_what_is_known(change):
+    flow = np.random.default_rng(0).normal(size=(3, 5, 2)).astype(np.float32)
+    valid = np.ones((3, 5), bool)
+    valid[0, 0] = False
+    image = np.zeros((3, 5, 3), np.uint8)
+    other, known = flow.copy(), valid.copy()
+    if change == "what is known":
+        known[1, 1] = False
+    else:
+        other[(2, 2) if change == "a known vector" else (0, 0)] += 1
+    before = _truth_hash(Sample(None, image, image, flow, valid))
+    after = _truth_hash(Sample(None, image, image, other, known))
+    assert (before == after) == (change == "an unknown vector")

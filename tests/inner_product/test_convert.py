@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -53,9 +55,14 @@ EIGENVECTORS = {
 }
 
 
-@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize(
+    ("channels", "condition"),
+    [
+        *itertools.product(CHANNELS[:-1], [1.0, 10.0, 1e4]),
+        (CHANNELS[-1], 1e4),
+    ],  # large ones are slow
+)
 @pytest.mark.parametrize("vectors", EIGENVECTORS)
-@pytest.mark.parametrize("condition", [1.0, 10.0, 1e4])
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-4), (torch.float64, 1e-9)])
 def test_every_positive_definite_w_has_parameters(channels, vectors, condition, dtype, bound):
     W = matrix_with(EIGENVECTORS[vectors](channels), condition).to(dtype)
@@ -179,3 +186,12 @@ def test_damaged_authors_parameters_are_refused_by_name():
         from_authors(torch.eye(3), torch.zeros(2))
     with pytest.raises(ArgumentError, match=r"no corr_block\.raw_P and no corr_block\.raw_D"):
         read_authors({"fnet.conv1.weight": torch.zeros(1)}, prefix="corr_block.")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("roundings", "refused"), [(80, False), (120, True)])
+def test_w_may_be_asymmetric_by_a_hundred_roundings(dtype, roundings, refused):
+    W = torch.diag(torch.tensor([1.0, 4.0], dtype=dtype))
+    W[0, 1] = roundings * torch.finfo(dtype).eps * 4
+    with pytest.raises(WeightsError, match="not symmetric") if refused else nullcontext():
+        check_positive_definite(W)

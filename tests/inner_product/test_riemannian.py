@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import geoopt
 import pytest
 import torch
 
-from lcv.errors import ArgumentError
+from lcv.errors import ArgumentError, WeightsError
 from lcv.inner_product import StiefelSGD
 from lcv.inner_product.cayley import cayley, free_entries, skew_from_upper
-from lcv.inner_product.riemannian import project, retract
+from lcv.inner_product.riemannian import Riemannian, project, retract
 
 CHANNELS = (1, 2, 3, 64)
 
@@ -89,6 +91,29 @@ def test_momentum_speeds_up_and_stays_on_the_manifold():
         losses[momentum] = loss.item()
         torch.testing.assert_close(P.mT @ P, torch.eye(8).double())
     assert losses[0.9] < losses[0.0]
+
+
+def test_momentum_is_carried_to_the_new_tangent_space_by_projection():
+    start, first = point_and_vector(5)
+    second = point_and_vector(6)[1][:5, :5]
+    P = torch.nn.Parameter(start.clone())
+    optimiser = StiefelSGD([P], lr=0.1, momentum=0.5)
+    for gradient in (first, second):
+        P.grad = gradient.clone()
+        optimiser.step()
+    momentum = project(start, first)
+    between = retract(start, -0.1 * momentum)
+    momentum = 0.5 * project(between, momentum) + project(between, second)
+    torch.testing.assert_close(P.detach(), retract(between, -0.1 * momentum))
+
+
+@pytest.mark.parametrize(("off", "refused"), [(9e-3, False), (1.1e-2, True)])
+def test_p_is_refused_where_it_is_off_by_more_than_half_precision_makes_it(off, refused):
+    P = torch.eye(3, dtype=torch.float64)
+    P[1, 1] = (1 + off) ** 0.5  # so that PᵀP is off by this much
+    product = Riemannian(3)
+    with pytest.raises(WeightsError, match="P is not orthogonal") if refused else nullcontext():
+        product.check_parameters({"P": P, "t": torch.zeros(3)})
 
 
 def test_gradients():

@@ -109,6 +109,32 @@ def test_agrees_with_loops():
     assert float(multiscale_loss(**given)) == pytest.approx(slowly(**given), rel=1e-9)
 
 
+def test_at_the_border_nothing_is_seen():
+    """VCN's mask: a bright pixel that stays on the border counts as occluded, one inside does not."""
+    bright = torch.ones(1, 3, H, W, dtype=torch.float64)
+    still = torch.zeros(1, 2, H, W, dtype=torch.float64)
+
+    def loss(logit: float, at: tuple[int, int]) -> float:
+        logits = torch.zeros(1, 1, H, W, dtype=torch.float64)
+        logits[0, 0, at[0], at[1]] = logit
+        return float(
+            multiscale_loss(
+                [still],
+                still,
+                torch.ones(1, 1, H, W, dtype=torch.bool),
+                md=(1,),
+                starts=(None,),
+                out_of_range=(logits,),
+                images=(bright, bright),
+            )
+        )
+
+    for y, x in ((0, 3), (H - 1, 3), (2, 0), (2, W - 1)):
+        assert loss(1.0, (y, x)) < loss(0.0, (y, x))
+    for y, x in ((1, 3), (H - 2, 3), (2, 1), (2, W - 2)):
+        assert loss(1.0, (y, x)) > loss(0.0, (y, x))
+
+
 def test_weights_are_by_level_from_the_coarsest():
     """Five levels for VCN, four for VCN-small, whose finest level keeps its one half."""
     truth = torch.zeros(1, 2, H, W, dtype=torch.float64)

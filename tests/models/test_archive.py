@@ -162,7 +162,6 @@ def test_every_fault_of_every_tensor_is_listed_at_once(tmp_path):
     state = {
         "a": torch.tensor([1.0, torch.nan, torch.inf]),
         "b": "text",
-        "c": torch.eye(3).to_sparse(),
         "d": torch.zeros(2, dtype=torch.complex64),
         "e": torch.zeros(2),
     }
@@ -172,18 +171,18 @@ def test_every_fault_of_every_tensor_is_listed_at_once(tmp_path):
     message = str(caught.value)
     assert "a holds 2 of 3 numbers that are NaN or infinite" in message
     assert "b is a str, not a tensor" in message
-    assert "c is a torch.float32 torch.sparse_coo tensor" in message
     assert "d is a torch.complex64" in message
-    assert message.count(";") == 3, "the sound tensor was blamed too"
+    assert message.count(";") == 2, "the sound tensor was blamed too"
 
 
 def test_tensors_that_are_no_plain_numbers_in_memory_are_refused(tmp_path):
-    for name, value in {
-        "small": torch.zeros(2).to(torch.float8_e4m3fn),
-        "unmade": torch.zeros(2, device="meta"),
+    for value, message in {
+        torch.zeros(2).to(torch.float8_e4m3fn): "x is a torch.*wanted plain numbers",
+        torch.zeros(2, device="meta"): "refused, .*_rebuild_meta_tensor_no_storage",
+        torch.eye(3).to_sparse(): "refused, .*_get_layout",
     }.items():
-        torch.save({name: value}, tmp_path / "a.pth")
-        with pytest.raises(WeightsError, match=rf"a\.pth: {name} is a torch.*wanted plain numbers"):
+        torch.save({"x": value}, tmp_path / "a.pth")
+        with pytest.raises(WeightsError, match=rf"a\.pth: {message}"):
             read_checkpoint(tmp_path / "a.pth")
 
 
@@ -192,7 +191,7 @@ def test_a_view_that_declares_too_much_is_refused_before_it_is_looked_at(tmp_pat
     path = tmp_path / "a.pth"
     torch.save({"a": torch.zeros(1).expand(10**13)}, path, _use_new_zipfile_serialization=zipped)
     assert path.stat().st_size < 2000
-    with pytest.raises(WeightsError, match=r"a\.pth: declares 37252\.9 GiB of content"):
+    with pytest.raises(WeightsError, match=r"a repeats its 1 numbers to 10000000000000; save it"):
         read_checkpoint(path)
 
 

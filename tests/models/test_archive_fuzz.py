@@ -13,6 +13,7 @@ from safetensors.torch import save
 
 from lcv.errors import WeightsError
 from lcv.models.archive import read_checkpoint
+from testing.corpus import keep
 
 # Readers remark on odd versions and odd escapes in damaged files; the refusal is what counts.
 QUIET = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
@@ -64,6 +65,8 @@ def refusal(path) -> list[str]:
         read_checkpoint(path)
     except WeightsError as error:
         return [str(error)]
+    except Exception as error:
+        raise AssertionError(f"kept as {keep('checkpoint', path)}: {error!r}") from error
     return []
 
 

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 import zipfile
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -27,12 +29,13 @@ class Server(ThreadingHTTPServer):
     """Serves one archive.
 
     ranges: honour Range;  stop_after: break off after so many bytes;  pieces: send it in chunks,
-    whose total is not told;  pause: seconds before the body
+    whose total is not told;  pause: seconds before the body;  elsewhere: redirect to this address
     """
 
     def __init__(self, archive: bytes) -> None:
         self.archive, self.ranges, self.stop_after = archive, True, None
         self.pieces, self.pause = False, 0.0
+        self.elsewhere: str | None = None
         self.asked: list[str | None] = []
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -45,6 +48,11 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         wanted = self.headers.get("Range")
         self.server.asked.append(wanted)
+        if self.server.elsewhere is not None:
+            self.send_response(302)
+            self.send_header("Location", self.server.elsewhere)
+            self.end_headers()
+            return
         start = int(wanted.split("=")[1].rstrip("-")) if wanted and self.server.ranges else 0
         body = self.server.archive[start:]
         if not body:
@@ -60,6 +68,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.pieces:
             self.wfile.write(b"%x\r\n" % len(body))
         self.wfile.write(body[: self.server.stop_after])
+        if self.server.pieces and self.server.stop_after is None:
+            self.wfile.write(b"\r\n0\r\n\r\n")
 
     def log_message(self, *_):
         pass
@@ -77,7 +87,12 @@ def server(monkeypatch):
     address = f"http://127.0.0.1:{server.server_port}/models.zip"
     table = {
         name.split("/")[1].removesuffix(".pth"): Published(
-            "raft-small", address, name, hashlib.sha256(content).hexdigest(), "nothing"
+            "raft-small",
+            address,
+            name,
+            hashlib.sha256(content).hexdigest(),
+            len(content),
+            "nothing",
         )
         for name, content in CONTENT.items()
     }
@@ -122,8 +137,9 @@ FETCH = """
 import sys
 from pathlib import Path
 from lcv.models import published
-from lcv.models.embedded import EMBEDDED
-published.PUBLISHED = {"one": published.Published("raft-small", *sys.argv[1:4], "nothing")}
+published.PUBLISHED = {
+    "one": published.Published("raft-small", *sys.argv[1:4], int(sys.argv[5]), "nothing")
+}
 print(published.fetch("one", Path(sys.argv[4])))
 """
 
@@ -131,7 +147,16 @@ print(published.fetch("one", Path(sys.argv[4])))
 def test_of_two_processes_one_downloads_and_the_other_waits(server, tmp_path):
     server.pause = 0.5
     one = published.PUBLISHED["one"]
-    command = [sys.executable, "-c", FETCH, one.address, one.member, one.sha256, str(tmp_path)]
+    command = [
+        sys.executable,
+        "-c",
+        FETCH,
+        one.address,
+        one.member,
+        one.sha256,
+        str(tmp_path),
+        str(one.size),
+    ]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
     assert [process.communicate()[0].decode().strip() for process in both] == [
         str(tmp_path / "one.pth")
@@ -167,7 +192,7 @@ def test_a_download_that_was_complete_but_not_unpacked_is_used(server, tmp_path)
 
 def test_a_wrong_hash_is_refused_and_nothing_is_left(server, tmp_path, monkeypatch):
     wrong = dict(published.PUBLISHED)
-    wrong["one"] = Published("raft-small", wrong["one"].address, "models/one.pth", "0" * 64, "")
+    wrong["one"] = replace(wrong["one"], sha256="0" * 64)
     monkeypatch.setattr(published, "PUBLISHED", wrong)
     with pytest.raises(
         WeightsError, match=rf"models/one\.pth: .*sha256 is [0-9a-f]{{64}}, wanted {'0' * 64}"
@@ -220,3 +245,40 @@ def test_the_table_s_hashes_are_those_of_the_published_files(name):
 
 def test_no_name_means_both_embedded_and_published_weights():
     assert not set(EMBEDDED) & set(PUBLISHED)
+
+
+@pytest.mark.parametrize("pieces", [False, True], ids=["told beforehand", "found out"])
+def test_more_bytes_than_the_archive_may_have_are_refused(server, tmp_path, pieces):
+    server.pieces = pieces
+    with pytest.raises(FileError, match=r"models\.zip: .*(wanted at most|more than the) 1000"):
+        published.download(published.PUBLISHED["one"].address, tmp_path / "a", most=1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_member_of_another_size_is_not_unpacked(server, tmp_path, monkeypatch):
+    one = published.PUBLISHED["one"]
+    monkeypatch.setitem(published.PUBLISHED, "one", replace(one, size=one.size - 1))
+    monkeypatch.setattr("shutil.copyfileobj", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(WeightsError, match="declares 102400 bytes, wanted 102399"):
+        fetch("one", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "ftp", "HTTP"])
+def test_a_redirect_goes_to_https_or_nowhere(server, tmp_path, scheme):
+    server.elsewhere = f"{scheme}://127.0.0.1:{server.server_port}/other.zip"
+    with pytest.raises(FileError, match="sends us on to .*, wanted an https address"):
+        fetch("one", tmp_path)
+    assert len(server.asked) == 1
+    request = urllib.request.Request("https://a.example/")
+    followed = published._HttpsAlone().redirect_request(
+        request, None, 302, "", {}, "https://b.example/"
+    )
+    assert followed is not None
+    assert followed.full_url == "https://b.example/"
+
+
+def test_the_table_has_the_sizes_of_the_files_we_know():
+    for published_file in PUBLISHED.values():
+        path = shared("weights", Path(published_file.member).name)
+        assert path.stat().st_size == published_file.size

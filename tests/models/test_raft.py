@@ -37,6 +37,17 @@ def pair():
     return image1, image2
 
 
+def test_gradients_reach_an_earlier_iteration_through_the_hidden_state_alone(pair):
+    model = network()
+    made = []
+    model.update_block.register_forward_hook(lambda _, __, output: made.append(output))
+    low = model(*pair, iters=2).low
+    hidden, change = made[0]
+    to_hidden, to_change = torch.autograd.grad(low.sum(), (hidden, change), allow_unused=True)
+    assert to_hidden.abs().sum() > 0
+    assert to_change is None
+
+
 @pytest.mark.parametrize(("size", "count"), [("large", 5_257_536), ("small", 990_162)])
 def test_parameters_are_counted_as_published(size, count):
     assert sum(p.numel() for p in network(size).parameters()) == count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 
 from lcv.data.kitti import validation_scenes
 from lcv.data.listfile import listfile
-from lcv.data.synthetic.textures import load_bank
+from lcv.data.synthetic.recipe import RECIPES
+from lcv.data.synthetic.sequence import generate
+from lcv.data.synthetic.textures import load_bank, procedural_bank
 from lcv.errors import ArgumentError
 from lcv.models.build import build
 from lcv.studies.ablation_measure import measure
@@ -31,7 +34,7 @@ from lcv.train.distributed import Processes
 from lcv.train.files import Files, name_of
 from lcv.train.validate import HELD_OUT_SEED, held_out_pairs
 from testing import datasets
-from testing.ablating import tiny_base
+from testing.ablating import textures, tiny_base
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=3, max_size=60, unique=True))
@@ -106,6 +109,28 @@ def test_a_frame_on_both_sides_is_found_whatever_its_scene_is_called(tmp_path):
         split_files(data)
 
 
+@pytest.mark.parametrize("column", [0, 1])  # the first frame of a pair, the second
+@pytest.mark.parametrize("other", ["training", "validation"])
+def test_one_frame_of_the_test_anywhere_else_is_found(tmp_path, column, other):
+    film = datasets.sequence_list(tmp_path, frames=10)
+    words = [line.split() for line in film.read_text().splitlines()[1::2]]  # share no frame
+    for number in range(len(words)):
+        (tmp_path / f"scene{number}").mkdir()
+
+    def data():
+        lines = [" ".join(f"scene{n}/../{w}" for w in pair) for n, pair in enumerate(words)]
+        film.write_text("\n".join(lines) + "\n")
+        part = PartConfig("list", "raft-chairs", root=str(film))
+        return DataConfig(source="files", parts=(part,))
+
+    split = split_files(data())
+    scenes = {"training": split.training[0], "validation": split.validation[0].scene}
+    number = {record.scene: n for n, record in enumerate(listfile(film))}
+    words[number[split.test[0].scene]][column] = words[number[scenes[other]]][column]
+    with pytest.raises(ArgumentError, match="is a frame of .* on one side of the split"):
+        split_files(data())
+
+
 def test_data_without_truth_cannot_be_split(tmp_path):
     home = datasets.sequence_list(tmp_path / "film", frames=4)
     words = [line.split() for line in home.read_text().splitlines()[1:]]
@@ -158,6 +183,37 @@ def test_procedural_parts_share_no_scene_and_training_no_texture(tmp_path):
     for i in range(3):
         for j in range(i):
             assert (images[i] - images[j]).abs().mean() > 10  # grey levels
+
+
+@pytest.mark.parametrize(
+    ("pairs", "seed"),
+    [(held_out_pairs, HELD_OUT_SEED), (partial(procedural_test_pairs, count=1), TEST_SEED)],
+)
+@pytest.mark.parametrize("kind", ["procedural", "photographs", "detailed photographs"])
+def test_validation_and_test_are_painted_with_the_held_out_textures(
+    pairs, seed, kind, tmp_path, monkeypatch
+):
+    def small_bank(part, *, size=64, device="cpu"):
+        return procedural_bank(part, count=4, size=size, device=device)
+
+    monkeypatch.setattr("lcv.train.batches.procedural_bank", small_bank)
+    monkeypatch.setattr("lcv.data.synthetic.textures.procedural_bank", small_bank)
+    monkeypatch.setattr("lcv.train.batches.load_bank", partial(load_bank, size=64))
+    folder = None if kind == "procedural" else str(textures(tmp_path))
+    detailed = kind == "detailed photographs"
+    data = DataConfig(recipe="quick", size=(64, 64), textures=folder, detailed=detailed)
+    cpu = torch.device("cpu")
+    made = next(pairs(TrainConfig(data=data), device=cpu))[0][:1]
+
+    def painted(part):
+        if folder is None:
+            bank = small_bank(part)
+        else:
+            bank = load_bank(folder, part, size=64, detailed=detailed)
+        return generate(RECIPES["quick"], seed, [0], (64, 64), "cpu", textures=bank).image1
+
+    torch.testing.assert_close(made, painted("held-out"))
+    assert (made - painted("train")).abs().mean() > 1  # grey levels: this would be noticed
 
 
 def test_the_test_is_the_same_for_every_seed_and_count(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import pytest
@@ -109,6 +110,46 @@ def test_only_far_flow_counts(objective, margin, moves):
     assert torch.equal(patch, start_patch(config)) != moves
 
 
+class Given(Redness):
+    """Its flows are those it is given, whatever the frames show."""
+
+    def __init__(self, *flows):
+        super().__init__()
+        self.flows = flows
+
+    def forward(self, image1, image2, **options):
+        flows = tuple(flow + 0 * image1[:, :2] for flow in self.flows)
+        return FlowOutput(flows[-1], flows)
+
+
+def objective_of(flows, **settings):
+    """The objective before the first step, of a patch 10 pixels wide in the middle of SIZE."""
+    config = PatchConfig(side=10, sizes=(10, 10), steps=1, batch=1, **settings)
+    frames = iter([(torch.zeros(1, 3, *SIZE), torch.zeros(1, 3, *SIZE), torch.zeros(1, 2, *SIZE))])
+    _, values = learn_patch(Given(*flows), frames, config)
+    return values[0]
+
+
+def test_far_begins_a_margin_outside_the_rim(monkeypatch):
+    monkeypatch.setattr(
+        "lcv.studies.patch.places_at", lambda *_: torch.tensor([[40.0, 32.0]])
+    )  # (x, y) of the middle
+    y, x = torch.meshgrid(torch.arange(64.0), torch.arange(80.0), indexing="ij")
+    distance = (x - 40).hypot(y - 32)
+    nothing = math.log(0.05 + 1e-3)  # the floor, and the root of what keeps the slope finite
+    for limit, is_far in ((5 + 8, False), (5 + 9, True)):
+        wrong = ((distance <= limit) & (distance > 5)) * torch.tensor([3.0, 4.0]).view(2, 1, 1)
+        value = objective_of([wrong[None]], margin=8.0, near=0.0)
+        assert (value > nothing + 1e-3) == is_far
+
+
+def test_later_predictions_weigh_more():
+    early, late = torch.full((1, 2, 1, 1), 3.0), torch.full((1, 2, 1, 1), 30.0)
+    value = objective_of([early, late])
+    logs = [math.log(0.05 + flow * 2**0.5) for flow in (3.0, 30.0)]
+    assert value == pytest.approx((0.8 * logs[0] + logs[1]) / 1.8, rel=1e-4)
+
+
 class Forgets(Redness):
     """Its last flow does not depend on the frames; the one before does."""
 
@@ -176,7 +217,7 @@ def test_it_rises_against_networks_without_iterations(name):
     assert rise(build(name), (96, 128), still(48, "change")) > 0
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs CUDA")
+@pytest.mark.gpu
 def test_a_recorded_step_learns_the_same_patch():
     model = build("raft-small").cuda()
     frames = [tuple(x.cuda() for x in (*painted_pair(96, 128, seed),)) for seed in range(4)]

@@ -464,6 +464,12 @@ def test_sources_by_name_of_several_places_and_their_fingerprint(tmp_path):
         open_source(str(tmp_path / "a"), limit=1).fingerprint
         != open_source(str(tmp_path / "a")).fingerprint
     )
+    before = both.fingerprint
+    truth = next(record for record in both.records if record.dataset == "middlebury").flow
+    content = bytearray(truth.read_bytes())
+    content[-1] ^= 1  # another truth under the same name, of the same size
+    truth.write_bytes(content)
+    assert both.fingerprint != before
     with pytest.raises(FileError, match="no such folder"):
         open_source(str(tmp_path / "c"))
     device = torch.device("cpu")

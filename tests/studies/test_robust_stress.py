@@ -68,6 +68,14 @@ def test_a_patch_changes_its_disc_and_nothing_else(images):
     assert torch.equal(pasted[0][inside], pasted[1][inside])
 
 
+def test_the_rim_belongs_to_the_patch(images):
+    covered = stress.disc(images, (20, 15), 10)[0, 0]
+    assert covered[15, [15, 25]].all()  # exactly five pixels from the centre
+    assert covered[[10, 20], 20].all()
+    assert not covered[15, [14, 26]].any()
+    assert not covered[[9, 21], 20].any()
+
+
 def test_a_patch_at_its_own_size_on_the_pixel_grid_is_copied(images):
     patch = torch.rand(3, 15, 15) * 255
     pasted = stress.apply_patch(images, patch, (30, 20), 15)[0]

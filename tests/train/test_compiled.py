@@ -67,7 +67,7 @@ def test_other_networks_are_refused():
         Compiled(lcv.build("ddflow"))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 def test_generated_code_agrees_on_the_device(tmp_path):
     torch._dynamo.reset()
     plain = run(config(tmp_path / "plain", False), device="cuda").state_dict()

@@ -174,7 +174,7 @@ class TestKept:
         assert kept.bytes == 0
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 def test_captured_steps_in_lanes_agree_with_eager_ones_alone(tmp_path):
     """In float64, where the order of sums moves a weight by far less than a step does."""
     products = ("euclidean", "free", "diagonal", "rotation", "gram", "elliptical")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO, Any
 
 from lcv.cli.parser import either, in_options, remember
 from lcv.errors import LcvError
 from lcv.version import __version__
-from lcv.words import did_you_mean
+from lcv.words import did_you_mean, printable
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,43 @@ def usage() -> str:
     return "\n".join(lines)
 
 
+class _Printable:
+    """A stream that shows control characters in place of sending them.
+
+    What is printed holds names of files and tensors, and anyone may have chosen those.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self.rich_proxied_file = (
+            stream  # rich, which colours, writes past us; its cells are escaped
+        )
+
+    def write(self, text: str) -> int:
+        return self._stream.write(printable(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _printable_streams() -> Iterator[None]:
+    os.environ.setdefault("PYTHON_COLORS", "0")  # else argparse of Python 3.14 colours its help
+    streams: Any = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_Printable, streams)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb. Exit codes: 0 done, 2 an error the caller can put right, 130 interrupted."""
+    with _printable_streams():
+        return _main(arguments)
+
+
+def _main(arguments: list[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     remember(())
     debug = "--debug" in words
@@ -70,6 +108,14 @@ def main(arguments: list[str] | None = None) -> int:
         if debug:
             raise
         print(f"lcv: {in_options(str(error))}", file=sys.stderr)
+        return 2
+    except (MemoryError, RecursionError) as error:
+        if debug:
+            raise
+        what = "nesting" if isinstance(error, RecursionError) else "memory"
+        print(
+            f"lcv: an input needs more {what} than there is; --debug shows where", file=sys.stderr
+        )
         return 2
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from lcv.words import printable
+
 Tell = Callable[[str, int, int], None]
 """Called with what is done, how many of it, and of how many."""
 
@@ -24,7 +26,8 @@ def bars(label: str = "", *, wanted: bool = True) -> Iterator[Tell | None]:
 
         def tell(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(f"{label}: {what}" if label else what, total=total)
+                name = printable(f"{label}: {what}" if label else what)
+                tasks[what] = bar.add_task(name, total=total)
             bar.update(tasks[what], completed=done, total=total)
 
         yield tell
@@ -39,7 +42,7 @@ def one_bar() -> Iterator[Tell | None]:
     with _drawn() as bar:
         task = bar.add_task("", total=None)
         yield lambda what, done, total: bar.update(
-            task, description=what, completed=done, total=total
+            task, description=printable(what), completed=done, total=total
         )
 
 

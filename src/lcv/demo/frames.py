@@ -14,8 +14,8 @@ import numpy as np
 from PIL import Image
 
 from lcv.data.formats.decoder import Decoder, Source, decode
-from lcv.data.formats.image import read_image
 from lcv.demo import limits
+from lcv.demo.picture import read_picture
 from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
 
 FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ogv", ".gif")
@@ -130,7 +130,7 @@ def _read(path: Path) -> np.ndarray:
             f"{path}: {path.stat().st_size / 2**20:.0f} MB, wanted at most "
             f"{limits.MOST_BYTES // 2**20} on this page; `lcv predict` takes any"
         )
-    return read_image(path, limits.MOST_PIXELS)
+    return read_picture(path)
 
 
 def _film(path: Path) -> Chosen:

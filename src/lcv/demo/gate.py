@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import stat
+import sys
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from lcv.demo.limits import MOST_BYTES
+from lcv.demo.limits import MOST_BYTES, MOST_KEPT_BYTES, MOST_KEPT_FILES, MOST_UPLOAD
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,6 +32,7 @@ PAGE = re.compile(
     r"|/gradio_api/(queue/join|queue/data|upload|upload_progress|reset|cancel|run/predict)/?"
 )
 FILE = API + "file="
+UPLOAD = API + "upload"
 # Requests with words in them, which are read before they are passed on.
 ASKING = tuple(API + name for name in ("queue/join", "run/predict", "reset", "cancel"))
 MOST_WORDS = MOST_BYTES // 1000
@@ -56,31 +59,49 @@ class Gate:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        if scope["type"] == "websocket":
+            await receive()  # the request to connect, which alone can be answered
+            await send({"type": "websocket.close", "code": 1008, "reason": "the page uses none"})
+            return
         refusal = self.refusal(scope)
         if refusal is None and scope["method"] == "POST" and scope["path"].rstrip("/") in ASKING:
             content = await _content(receive)
             refusal = self.refusal_of(content)
-            receive = _again(content)
+            receive = _again(content, receive)
+        if refusal is None and scope["path"].rstrip("/") == UPLOAD:
+            make_room(self.folder, int(_headers(scope)["content-length"]))
         if refusal is not None:
             await _refuse(send, *refusal)
             return
 
+        started = False
+
         async def with_headers(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
-        await self.app(scope, receive, with_headers)
+        try:
+            await self.app(scope, receive, with_headers)
+        except asyncio.CancelledError:  # the page ends while somebody listens
+            return
+        except Exception as error:
+            # Whatever is asked of the framework, an answer is a line here and not a traceback.
+            print(f"lcv demo: {scope['path']}: {type(error).__name__}: {error}", file=sys.stderr)
+            if not started:
+                await _refuse(send, 500, "the page could not answer this")
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Why a request is refused by its first lines, as (code, sentence); None where it is not."""
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "the page has no use for this kind of request"
-        headers = {name.decode("latin-1").lower(): value for name, value in scope["headers"]}
-        host = headers.get("host", b"").decode("latin-1")
+        headers = _headers(scope)
+        host = headers.get("host", "")
         if _name_of(host) not in HOSTS:
             return 403, "the page answers on 127.0.0.1 and localhost only"
-        origin = headers.get("origin", b"").decode("latin-1")
+        origin = headers.get("origin", "")
         if origin and urlsplit(origin).netloc != host:
             return 403, "another site may not ask this page for anything"
         path = scope["path"]
@@ -88,6 +109,12 @@ class Gate:
             return None if self.holds(path.removeprefix(FILE)) else _outside()
         if not PAGE.fullmatch(path) or ".." in unquote(path):
             return 404, "the page has nothing of this name"
+        if path.rstrip("/") == UPLOAD:
+            length = headers.get("content-length", "")
+            if scope["method"] != "POST" or not length.isdecimal():
+                return 411, "an upload has to say how long it is"
+            if len(length) > 15 or int(length) > MOST_UPLOAD:
+                return 413, f"an upload of {length} bytes, wanted at most {MOST_UPLOAD}"
         return None
 
     def refusal_of(self, content: bytes | None) -> tuple[int, str] | None:
@@ -114,6 +141,28 @@ class Gate:
             if not inside or ".." in whole.parts:
                 return False
         return True
+
+
+def make_room(folder: Path, length: int) -> None:
+    """Remove the oldest files until an upload of this length fits into what the page may keep."""
+    files = []
+    for path in folder.rglob("*"):
+        try:
+            status = path.lstat()
+        except OSError:  # gone meanwhile
+            continue
+        if stat.S_ISREG(status.st_mode):
+            files.append((status.st_mtime_ns, status.st_size, path))
+    files.sort()
+    total = sum(size for _, size, _ in files)
+    while files and (len(files) >= MOST_KEPT_FILES or total + length > MOST_KEPT_BYTES):
+        _, size, path = files.pop(0)
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {n.decode("latin-1").lower(): v.decode("latin-1") for n, v in scope["headers"]}
 
 
 def _outside() -> tuple[int, str]:
@@ -150,18 +199,18 @@ async def _content(receive: Receive) -> bytes | None:
     return bytes(content)
 
 
-def _again(content: bytes | None) -> Receive:
-    """A request's content once more, and then the wait for its end."""
+def _again(content: bytes | None, receive: Receive) -> Receive:
+    """A request's content once more, and then what its sender does, such as going away."""
     given = False
 
-    async def receive() -> MutableMapping[str, Any]:
+    async def again() -> MutableMapping[str, Any]:
         nonlocal given
         if given:
-            await asyncio.Event().wait()
+            return await receive()
         given = True
         return {"type": "http.request", "body": content or b"", "more_body": False}
 
-    return receive
+    return again
 
 
 async def _refuse(send: Send, code: int, sentence: str) -> None:

@@ -8,6 +8,11 @@ MOST_PIXELS = 24_000_000
 """A picture or film that declares more is refused unread."""
 MOST_BYTES = 64 * 2**20
 """Of one file, and of what a page sends that is no file a thousandth."""
+MOST_UPLOAD = 2 * MOST_BYTES + 2**16
+"""Of one upload: two files and the words around them."""
+MOST_KEPT_FILES = 500
+MOST_KEPT_BYTES = 512 * 2**20
+"""Of everything in the page's folder; the oldest files are removed to make room for an upload."""
 LONGEST_FILM = 60.0
 """Seconds that a film may say of itself."""
 MOST_FRAMES = 60

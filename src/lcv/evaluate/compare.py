@@ -17,7 +17,7 @@ import numpy as np
 
 from lcv.errors import ArgumentError
 from lcv.evaluate.metrics import METRICS
-from lcv.evaluate.results import Result
+from lcv.evaluate.results import PairResult, Result
 from lcv.files import whole_file
 
 FORMAT = "lcv comparison 1"
@@ -222,7 +222,7 @@ def check_comparable(first: Result, second: Result) -> None:
     for dataset, a in first.datasets.items():
         b = second.datasets[dataset]
         said = _different_pair(
-            {pair.name: pair.sums for pair in a.pairs}, {pair.name: pair.sums for pair in b.pairs}
+            {pair.name: pair for pair in a.pairs}, {pair.name: pair for pair in b.pairs}
         )
         if said:
             raise ArgumentError(
@@ -243,7 +243,7 @@ def first_difference(a: Any, b: Any, place: str) -> str:
     return "" if a == b else f"{place} ({a!r} and {b!r})"
 
 
-def _different_pair(a: dict[str, dict[str, float]], b: dict[str, dict[str, float]]) -> str:
+def _different_pair(a: dict[str, PairResult], b: dict[str, PairResult]) -> str:
     for here, there, whose in ((a, b, "second"), (b, a, "first")):
         for name in here:
             if name not in there:
@@ -251,9 +251,12 @@ def _different_pair(a: dict[str, dict[str, float]], b: dict[str, dict[str, float
     for name in a:
         known, other = (
             {k: n for k, n in sums.items() if k.startswith("pixels/")}
-            for sums in (a[name], b[name])
+            for sums in (a[name].sums, b[name].sums)
         )
         said = first_difference(known, other, "")
+        hashes = a[name].truth, b[name].truth
+        if not said and all(hashes) and hashes[0] != hashes[1]:
+            said = "its pixels are as many, its vectors are others"
         if said:
             return f"the pair {name} has another truth: {said}"
     return ""

@@ -19,11 +19,13 @@ FORMAT = "lcv evaluation 1"
 
 @dataclass(frozen=True)
 class PairResult:
-    """One pair: its name, its scene, and the sums that its metrics come from."""
+    """One pair: its name, its scene, the sums that its metrics come from, and a hash of its truth
+    ("" in results of older versions)."""
 
     name: str
     scene: str
     sums: dict[str, float]
+    truth: str = ""
 
     def metrics(self) -> dict[str, float]:
         """Its own metrics by name."""

@@ -6,6 +6,7 @@ their sums are gathered and added in a way that does not depend on who made them
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,7 @@ from lcv.models.wrap import as_flow_model
 from lcv.provenance import provenance, weights_words
 
 Progress = Callable[[str, int, int], None]
+Measured = tuple[Sums, str]
 _AHEAD = 4
 
 
@@ -97,7 +99,7 @@ def evaluate(
     datasets: dict[str, DatasetResult] = {}
     for dataset in dict.fromkeys(record.dataset for record in records):
         pairs = tuple(
-            PairResult(record.name, record.scene, measured[index])
+            PairResult(record.name, record.scene, *measured[index])
             for index, record in enumerate(records)
             if record.dataset == dataset
         )
@@ -136,8 +138,8 @@ def _measure(
     protocol: Protocol,
     device: torch.device,
     progress: Progress | None,
-) -> Iterator[tuple[int, Sums]]:
-    """The index of each pair of ours with its sums."""
+) -> Iterator[tuple[int, Measured]]:
+    """The index of each pair of ours with its sums and the hash of its truth."""
     order = [index for unit in units for index in unit]
     firsts = {unit[0] for unit in units}
     datasets = [records[index].dataset for index in order]
@@ -155,7 +157,7 @@ def _measure(
                 f"{name}, pair {record.name}: the network's flow is not a number at {bad} pixels; "
                 f"look at its weights, or evaluate in float32"
             )
-        yield index, pair_sums(flow, truth, valid, occluded, objects)
+        yield index, (pair_sums(flow, truth, valid, occluded, objects), _truth_hash(sample))
         done[name] += 1
         if progress is not None:
             progress(name, done[name], datasets.count(name))
@@ -200,13 +202,23 @@ def _tensors(
     return image1, image2, truth, on_device(valid), occluded, objects
 
 
-def _gather(work: Callable[[], dict[int, Sums]], world: int) -> dict[int, Sums]:
+def _truth_hash(sample: Sample) -> str:
+    """Changes with every number of the truth that is known, and with where it is known."""
+    assert sample.flow is not None
+    assert sample.valid is not None
+    known = np.where(sample.valid[..., None], sample.flow, 0).astype(np.float32)
+    parts = (np.array(sample.valid.shape), np.packbits(sample.valid), known)
+    content = b"".join(part.tobytes() for part in parts)
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _gather(work: Callable[[], dict[int, Measured]], world: int) -> dict[int, Measured]:
     """What all processes found, on each of them; an error of one is raised by all."""
     if world == 1:
         return work()
     import torch.distributed as dist
 
-    mine: tuple[dict[int, Sums], LcvError | None]
+    mine: tuple[dict[int, Measured], LcvError | None]
     try:
         mine = work(), None
     except LcvError as error:

@@ -11,6 +11,7 @@ from lcv.evaluate.compare import Difference
 from lcv.evaluate.metrics import METRICS
 from lcv.evaluate.protocols import PROTOCOLS, STORAGE, VALIDITY, Protocol
 from lcv.evaluate.results import DatasetResult, Result
+from lcv.words import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,15 +58,15 @@ class Grid:
         from rich.table import Table
 
         table = Table(
-            title=self.title,
-            caption=self.caption,
+            title=printable(self.title),
+            caption=printable(self.caption),
             title_justify="left",
             caption_justify="left",
         )
         for i, name in enumerate(self.columns):
-            table.add_column(name, justify="left" if i < self.words else "right")
+            table.add_column(printable(name), justify="left" if i < self.words else "right")
         for i, row in enumerate(self.rows, start=1):
-            table.add_row(*row, end_section=i == self.rule)
+            table.add_row(*map(printable, row), end_section=i == self.rule)
         return table
 
 

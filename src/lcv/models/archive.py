@@ -2,12 +2,13 @@
 
 Three kinds of file, told apart by their first bytes: torch archives (zip, or the older plain
 pickle), numpy's .npz, and safetensors. Checksums are verified before anything is read, files are
-never mapped into memory, pickles are read as weights only, sizes are held against what is there,
-and every tensor must be finite.
+never mapped into memory, pickles are looked through (`torch_scan`) and then read as weights only,
+sizes are held against what is there, and every tensor must be finite.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import pickle
@@ -24,9 +25,14 @@ import torch
 from torch import Tensor
 
 from lcv.errors import FileError, WeightsError
+from lcv.models.torch_scan import check_torch_legacy, check_torch_zip
 
 # Far above any network here; a declared size beyond it is an attack or a slip.
 MAX_BYTES = 4 * 2**30
+MOST_PACKED = 20
+"""How many times its size an .npz may unpack to, beyond 32 MiB; weights hardly pack at all."""
+ENDINGS = {".npz": "npz", ".safetensors": "safetensors"}
+ENDINGS |= dict.fromkeys((".pth", ".pt", ".ckpt", ".tar"), "torch")
 NUMBERS = {
     *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
@@ -56,13 +62,19 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     elif head.startswith(b"PK"):
         members = _check_zip(path)
         plain = members and all(member.filename.endswith(".npy") for member in members)
-        checkpoint = _read_npz(path) if plain else _read_torch(path)
+        checkpoint = _read_npz(path, members) if plain else _read_torch(path)
     elif head.startswith(b"\x80"):
         checkpoint = _read_torch(path)
     else:
         raise WeightsError(
             f"{path}: not a checkpoint (it begins with {head[:8]!r}); wanted a .pth, .ckpt, .tar, "
             f".npz or .safetensors file"
+        )
+    named = ENDINGS.get(path.suffix.lower(), checkpoint.kind)
+    if named != checkpoint.kind:
+        raise WeightsError(
+            f"{path}: has the content of a {checkpoint.kind} file, wanted {named} by its name; give "
+            f"it the right ending if its content is right"
         )
     with untrusted(path, "holds tensors that cannot be examined"):
         _check_tensors(checkpoint)
@@ -72,7 +84,6 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 def read_torch_content(path: Path) -> Any:
     """Whatever a torch archive holds, verified and read as plain values and tensors."""
     _first_bytes(path)
-    _check_zip(path)
     return _load_torch(path)
 
 
@@ -98,6 +109,8 @@ def untrusted(path: Path, complaint: str) -> Iterator[None]:
     except Exception as error:
         lines = str(error).strip().splitlines()
         first = lines[0] if lines else ""
+        if isinstance(error, MemoryError | RecursionError):
+            first = "it asks for more memory, or is nested deeper, than any checkpoint"
         if not first or re.search(r"weights_only|safe_globals|torch\.", first):
             first = type(error).__name__
         raise WeightsError(f"{path}: {complaint}: {first[:200]}") from None
@@ -123,7 +136,13 @@ def _check_zip(path: Path) -> list[zipfile.ZipInfo]:
         zipfile.ZipFile(path) as archive,
     ):
         members = archive.infolist()
-        _check_bytes(path, sum(member.file_size for member in members))
+        total = sum(member.file_size for member in members)
+        _check_bytes(path, total)
+        if total > max(2**25, MOST_PACKED * path.stat().st_size):
+            raise WeightsError(
+                f"{path}: its {path.stat().st_size} bytes unpack to {total}, wanted at most "
+                f"{MOST_PACKED} times as many; weights do not pack so well"
+            )
         damaged = archive.testzip()
     if damaged is not None:
         raise WeightsError(
@@ -141,7 +160,12 @@ def _check_bytes(path: Path, total: int) -> None:
 
 
 def _load_torch(path: Path) -> Any:
+    members = _check_zip(path) if _first_bytes(path).startswith(b"PK") else None
     with untrusted(path, "damaged or not a torch checkpoint"), warnings.catch_warnings():
+        if members is None:
+            check_torch_legacy(path)
+        else:
+            check_torch_zip(path, members)
         # torch asks to be told of pickles of another protocol; what it can read of them is enough.
         warnings.filterwarnings("ignore", "Detected pickle protocol", UserWarning)
         return torch.load(path, map_location="cpu", weights_only=True, mmap=False)
@@ -155,10 +179,11 @@ def _read_torch(path: Path) -> Checkpoint:
     if isinstance(content.get("state_dict"), Mapping):
         extras = {key: value for key, value in content.items() if key != "state_dict"}
         content = content["state_dict"]
-    return Checkpoint(path, "torch", _without_prefix(dict(content)), extras)
+    with untrusted(path, "not tensors by name"):
+        return Checkpoint(path, "torch", _without_prefix(dict(content)), extras)
 
 
-def _read_npz(path: Path) -> Checkpoint:
+def _read_npz(path: Path, members: list[zipfile.ZipInfo]) -> Checkpoint:
     import numpy as np
 
     state = {}
@@ -166,7 +191,7 @@ def _read_npz(path: Path) -> Checkpoint:
         untrusted(path, "refused, it is not plain arrays by name"),
         zipfile.ZipFile(path) as archive,
     ):
-        for member in archive.infolist():
+        for member in members:
             with archive.open(member) as file:
                 _check_npy_header(path, member, file)
             with archive.open(member) as file:
@@ -191,36 +216,43 @@ def _check_npy_header(path: Path, member: zipfile.ZipInfo, file: IO[bytes]) -> N
 
 
 def _read_safetensors(path: Path) -> Checkpoint:
-    from safetensors import safe_open
+    from safetensors.torch import load
 
-    with (
-        untrusted(path, "damaged or not a safetensors file"),
-        safe_open(path, framework="pt", device="cpu") as file,
-    ):
-        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        extras = dict(file.metadata() or {})
+    _check_bytes(path, path.stat().st_size)
+    with untrusted(path, "damaged or not a safetensors file"):
+        # Read, not mapped: a file that is cut short under a mapping ends the process.
+        content = path.read_bytes()
+        state = load(content)
+        length = int.from_bytes(content[:8], "little")
+        extras = dict(json.loads(content[8 : 8 + length]).get("__metadata__") or {})
     return Checkpoint(path, "safetensors", _without_prefix(state), extras)
 
 
 def _without_prefix(state: dict[Any, Any]) -> dict[str, Any]:
     """The names without the `module.` that DataParallel puts before every one of them."""
-    if state and all(str(name).startswith("module.") for name in state):
-        return {str(name).removeprefix("module."): value for name, value in state.items()}
-    return {str(name): value for name, value in state.items()}
+    odd = [name for name in state if not isinstance(name, str)]
+    if odd:
+        raise WeightsError(f"a tensor has the name {odd[0]!r}, wanted text")
+    if state and all(name.startswith("module.") for name in state):
+        return {name.removeprefix("module."): value for name, value in state.items()}
+    return state
 
 
 def _check_tensors(checkpoint: Checkpoint) -> None:
     if not checkpoint.state:
         raise WeightsError(f"{checkpoint.path}: holds no tensors")
-    tensors = [value for value in checkpoint.state.values() if isinstance(value, Tensor)]
-    # A view of one number can be of any size, so files do not bound what their tensors declare.
-    _check_bytes(checkpoint.path, sum(value.numel() * value.itemsize for value in tensors))
     faults = []
     for name, value in checkpoint.state.items():
         if not isinstance(value, Tensor):
             faults.append(f"{name} is a {type(value).__name__}, not a tensor")
         elif value.layout != torch.strided or value.dtype not in NUMBERS or value.is_meta:
             faults.append(f"{name} is a {value.dtype} {value.layout} tensor, wanted plain numbers")
+        elif value.numel() * value.itemsize > value.untyped_storage().nbytes():
+            # A view of one number can be of any size, so it is refused before it is looked at.
+            there = value.untyped_storage().nbytes() // value.itemsize
+            faults.append(
+                f"{name} repeats its {there} numbers to {value.numel()}; save it as a copy"
+            )
         elif value.is_floating_point() and not bool(torch.isfinite(value).all()):
             bad = int((~torch.isfinite(value)).sum())
             faults.append(f"{name} holds {bad} of {value.numel()} numbers that are NaN or infinite")

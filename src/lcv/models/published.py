@@ -17,12 +17,15 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from lcv.errors import ArgumentError, FileError, WeightsError
 from lcv.files import only_one, whole_file
 
 RAFT_ARCHIVE = "https://dl.dropboxusercontent.com/s/4j4z58wuv8o0mfz/models.zip"
+
+MOST_ARCHIVE = 100 * 10**6
+"""Bytes; the archive holds four checkpoints of 21 MB and one of 4, and some words."""
 
 Progress = Callable[[int, int | None], None]
 
@@ -35,6 +38,7 @@ class Published:
     address: str
     member: str
     sha256: str
+    size: int
     data: str
     licence: str = "BSD-3-Clause"
 
@@ -45,6 +49,7 @@ PUBLISHED = {
         RAFT_ARCHIVE,
         "models/raft-sintel.pth",
         "90630d2e7d488a0d3ccb5e8194524850c4c05c732ea4ff99799822c7fa5c5cbf",
+        21_108_000,
         "FlyingChairs, FlyingThings3D, then Sintel, KITTI, HD1K and Things mixed",
     ),
     "raft-kitti": Published(
@@ -52,6 +57,7 @@ PUBLISHED = {
         RAFT_ARCHIVE,
         "models/raft-kitti.pth",
         "b9d170362415e1a27bd8402ee966a3ddf0d60df9b2df2c0b4949f5ced490a9e6",
+        21_108_000,
         "raft-sintel, fine-tuned on KITTI 2015",
     ),
     "raft-small-things": Published(
@@ -59,6 +65,7 @@ PUBLISHED = {
         RAFT_ARCHIVE,
         "models/raft-small.pth",
         "c7d41b9cc88442bb8aa911dbb33086dac55a226394b142937ff22d5578717332",
+        3_984_814,
         "FlyingChairs, FlyingThings3D",
     ),
 }
@@ -124,18 +131,39 @@ def verify(path: Path, sha256: str) -> None:
         )
 
 
-def download(address: str, path: Path, progress: Progress | None = None) -> None:
-    """The content of an address into `path`, going on from what is already there."""
+class _HttpsAlone(urllib.request.HTTPRedirectHandler):
+    """Follows a server elsewhere only where nobody on the way can read or change what comes."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str):  # type: ignore[no-untyped-def]
+        if not newurl.lower().startswith("https://"):
+            raise FileError(
+                f"{req.full_url}: the server sends us on to {newurl}, wanted an https address"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def download(
+    address: str, path: Path, progress: Progress | None = None, most: int = MOST_ARCHIVE
+) -> None:
+    """The content of an address into `path`, at most so many bytes, going on from what is there."""
     done = path.stat().st_size if path.exists() else 0
+    if done > most:  # no part of it: another's file, or an attempt of an older version
+        path.unlink()
+        done = 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={done}-"} if done else {})
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.build_opener(_HttpsAlone).open(request, timeout=30) as answer:
             if done and answer.status != 206:  # the server begins anew, so do we
                 done = 0
             length = answer.headers.get("Content-Length") or ""
-            total = done + int(length) if length.isdecimal() else None
+            total = done + int(length) if length.isdecimal() and len(length) < 16 else None
+            if (total or 0) > most:
+                raise FileError(f"{address}: has {total} bytes, wanted at most {most}")
             with _opened(path, "ab" if done else "wb") as file:
                 while block := answer.read(1 << 18):
+                    if done + len(block) > most:
+                        path.unlink()
+                        raise FileError(f"{address}: sends more than the {most} bytes it may have")
                     _write(file, block, path)
                     done += len(block)
                     if progress:
@@ -182,6 +210,9 @@ def _unpack(archive: Path, published: Published, path: Path) -> None:
             content.open(published.member) as packed,
             whole_file(path) as temporary,
         ):
+            declared = content.getinfo(published.member).file_size
+            if declared != published.size:  # zipfile unpacks no more than what is declared
+                raise WeightsError(f"declares {declared} bytes, wanted {published.size}")
             with temporary.open("wb") as file:
                 shutil.copyfileobj(packed, file)
             verify(temporary, published.sha256)

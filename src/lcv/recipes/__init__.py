@@ -83,7 +83,7 @@ def _json_at(path: Path) -> object:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileError(f"{path}: there is no such configuration") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise FileError(f"{path}: not JSON ({error})") from None
 
 

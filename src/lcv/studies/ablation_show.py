@@ -8,6 +8,7 @@ from lcv.studies.ablation_summary import Interval, Row, Table, summarise
 from lcv.studies.charts import Bar, Line, interval_chart, line_chart, stacked
 from lcv.studies.columns import REFERENCE
 from lcv.train.log import read_log
+from lcv.words import printable
 
 NULL = "null control"
 HEAD = (
@@ -126,15 +127,15 @@ def print_tables(study: Study) -> None:
     if not console.is_terminal:
         print(markdown(study))
         return
-    console.print(heading(study), markup=False, highlight=False)
+    console.print(printable(heading(study)), markup=False, highlight=False)
     for table in summarise(study):
-        shown = RichTable(title=title_of(table), title_justify="left")
+        shown = RichTable(title=printable(title_of(table)), title_justify="left")
         for i, head in enumerate(HEAD):
             shown.add_column(head, justify="left" if i == 0 else "right")
         for row in table.rows:
-            shown.add_row(*cells_of(row), style="dim" if row.null_control else "")
+            shown.add_row(*map(printable, cells_of(row)), style="dim" if row.null_control else "")
         console.print(shown)
-        console.print(spread_words(table), markup=False, highlight=False)
+        console.print(printable(spread_words(table)), markup=False, highlight=False)
 
 
 def bars_of(table: Table) -> list[Bar]:

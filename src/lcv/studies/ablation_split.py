@@ -19,10 +19,10 @@ from lcv.data.listfile import listfile
 from lcv.data.record import Frame, FrameRef, Record
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
-from lcv.data.synthetic.textures import load_bank, procedural_bank
 from lcv.errors import ArgumentError
 from lcv.evaluate.sources import records_in
 from lcv.files import whole_file
+from lcv.train.batches import texture_bank
 from lcv.train.config import DataConfig, TrainConfig
 from lcv.train.files import list_records, name_of
 from lcv.train.kept import Pair
@@ -188,10 +188,7 @@ def procedural_test_pairs(config: TrainConfig, count: int, device: torch.device)
     The same pairs for every column and seed: their numbers are those of index 0 … count − 1.
     """
     data = config.data
-    if data.textures is None:
-        bank = procedural_bank("held-out", device=str(torch.empty(0, device=device).device))
-    else:
-        bank = load_bank(data.textures, "held-out", device=device)
+    bank = texture_bank(data, "held-out", device)
     recipe = RECIPES[data.recipe]
     for first in range(0, count, AT_ONCE):
         indices = range(first, min(first + AT_ONCE, count))

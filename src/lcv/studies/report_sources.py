@@ -121,7 +121,7 @@ def _training(folder: Path, name: str) -> Training:
         entries = tuple(read_log(folder / "log.jsonl"))
         path = folder / "config.json"
         config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"{folder}: its log or configuration cannot be read ({error})") from None
     whole = all(isinstance(e, dict) and "kind" in e and "step" in e for e in entries)
     if not whole or not isinstance(config, dict):

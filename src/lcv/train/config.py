@@ -176,7 +176,8 @@ class TrainConfig:
     batch: int = 8
     """Pairs a step, over all processes and accumulated parts."""
     accumulate: int = 1
-    """Parts into which a process takes its share of a batch, to save memory."""
+    """Parts into which a process takes its share of a batch, to save memory. Batch norms that learn
+    see one part at a time, so with them (raft-large, vcn) it changes the result."""
     ema: float = 0.0
     """Decay of a moving average of the weights, 0.999 say; it is validated and written as the run's
     result, with the weights of the last step beside it. 0: none."""

@@ -52,7 +52,7 @@ class Log:
         for line in self.path.read_text(encoding="utf-8").splitlines():
             try:
                 entry = json.loads(line)
-            except json.JSONDecodeError:
+            except (ValueError, RecursionError):
                 continue  # a line cut by a kill
             if entry["step"] <= step:
                 kept.append(line + "\n")

@@ -24,7 +24,7 @@ from lcv.train.log import Listener, Log, read_log
 from lcv.train.network import freeze_batch_norm, make_model, settled
 from lcv.train.optim import Optimisers, rate_at
 from lcv.train.origin import card_of, last_scores, start_of
-from lcv.train.resume import check_resumed, judged_alike
+from lcv.train.resume import check_passes, check_resumed, judged_alike
 from lcv.train.step import DTYPES, NEVER, Step
 from lcv.train.validate import Judged, Validation
 from lcv.train.w_summary import w_summary
@@ -87,7 +87,7 @@ class Run:
         notes += more
         self.config, self.processes = config, processes
         self.folder = Folder(config.folder)
-        found, self.notes = self._checkpoint_to_resume(resume)
+        path, found, self.notes = self._checkpoint_to_resume(resume)
         dtype = DTYPES[config.precision]
         self.validation = Validation(config, processes, kept)
         self.validation.check_best()
@@ -95,6 +95,8 @@ class Run:
         self.model.to(device=processes.device, dtype=dtype).train()
         if config.model.freeze_batch_norm:
             freeze_batch_norm(self.model)
+        if found is not None:
+            self.notes += check_passes(found, config, processes.world, self.model, path)
         self.optimisers = Optimisers(
             self.model, config.optim, config.steps, config.graph, config.first_step
         )
@@ -128,8 +130,11 @@ class Run:
         """The network to validate and to keep: the average of the weights, if there is one."""
         return self.model if self.step.average is None else self.step.average.model
 
-    def _checkpoint_to_resume(self, resume: str | None) -> tuple[dict[str, Any] | None, list[str]]:
-        """Its content, and what there is to note of settings that differ from its own."""
+    def _checkpoint_to_resume(
+        self, resume: str | None
+    ) -> tuple[Path, dict[str, Any] | None, list[str]]:
+        """Where it is, its content, and what there is to note of settings that differ from its own."""
+        nothing = Path(), None, list[str]()
         own = resume is not None and (resume == "auto" or self.folder.has(resume))
         if not own and self.folder.newest() is not None:
             other = "" if resume is None else f", and {resume} is none of its checkpoints"
@@ -138,12 +143,12 @@ class Run:
                 f"another --folder"
             )
         if resume is None:
-            return None, []
+            return nothing
         found = self.folder.newest() if resume == "auto" else (Path(resume), read(resume))
         if found is None:
-            return None, []
+            return nothing
         path, content = found
-        return content, check_resumed(content, self.config, path)
+        return path, content, check_resumed(content, self.config, path)
 
     def _restore(self, content: dict[str, Any]) -> None:
         self.model.load_state_dict(content["model"])
@@ -281,6 +286,7 @@ class Run:
             **({} if average is None else {"average": average.model.state_dict()}),
             "optimisers": self.optimisers.state(),
             "config": self.config.as_dict(),
+            "processes": self.processes.world,
             "start": None if self.start is None else asdict(self.start),
             "notes": self.notes,
             "random": torch.get_rng_state(),

@@ -1,8 +1,9 @@
 """What may change when a run goes on: nothing that decides its result, which would be of neither.
 
 Free are those settings that leave the trained numbers as they are (workers, the log, what is kept,
-what is validated, graph and compile up to rounding, parts of a batch) and `data.exclude`, which is
-how a run goes on after a sample that could not be used. Where files lie may change, and is noted.
+what is validated, graph and compile up to rounding) and `data.exclude`, which is how a run goes on
+after a sample that could not be used. The number of processes and parts of a batch is free unless
+batch norms or masks make it matter (`check_passes`). Where files lie may change, and is noted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from lcv.errors import ArgumentError
 from lcv.models.build import find
@@ -85,6 +88,38 @@ def check_resumed(content: dict[str, Any], config: TrainConfig, checkpoint: Path
             f"it as it was, or begin a run of its own in another --folder"
         )
     return notes
+
+
+def check_passes(
+    content: dict[str, Any], config: TrainConfig, world: int, model: nn.Module, checkpoint: Path
+) -> list[str]:
+    """Refuse other parts of a batch, or other processes, where they change the result.
+
+    Batch norms take their statistics from the pairs of one pass: batch / processes / accumulate.
+    Losses other than the sequence loss divide by what a mask counts in a part. As in
+    `check_resumed`, a run in another folder may differ, which is noted.
+    """
+    was = content.get("config", {})
+    if "processes" not in content or "accumulate" not in was:
+        return []  # of an older version
+    found = []
+    if config.loss.name != "sequence" and config.accumulate != was["accumulate"]:
+        found.append(("accumulate is", config.accumulate, "was", was["accumulate"], ""))
+    norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    before = was["batch"] // content["processes"] // was["accumulate"]
+    now = config.batch // world // config.accumulate
+    if any(norm.training for norm in norms) and now != before:
+        found.append(("batch norms see", now, "saw", before, " pairs at once"))
+    if found and Folder(config.folder).has(checkpoint):
+        said = "; ".join(f"{a} {new}{unit}, but {b} {old}" for a, new, b, old, unit in found)
+        raise ArgumentError(
+            f"{said} when the run of {_short(checkpoint)} began, and it decides the result: keep "
+            f"accumulate, and batch / processes / accumulate, or begin a run in another --folder"
+        )
+    step = content["step"]
+    return [
+        f"after step {step}, {a} {new}{unit} in place of {old}" for a, new, _, old, unit in found
+    ]
 
 
 def judged_alike(content: dict[str, Any], config: TrainConfig) -> bool:

@@ -28,8 +28,6 @@ from lcv.errors import ArgumentError
 
 SIZES = ((37, 52), (40, 45), (33, 58), (40, 58))
 
-needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-
 
 def _tensors(batch: Batch) -> list[Tensor]:
     return [batch.image1, batch.image2, batch.flow, batch.valid]
@@ -202,11 +200,14 @@ def test_pairs_without_truth_get_the_same_pixels(make_batch: Callable[..., Batch
     assert without.valid is None
 
 
-def test_too_long_a_vector_becomes_unknown(make_batch: Callable[..., Batch]) -> None:
+def test_a_vector_with_too_long_a_component_becomes_unknown(
+    make_batch: Callable[..., Batch],
+) -> None:
     batch = make_batch(((24, 36),))
     flow = torch.zeros_like(batch.flow)
     flow[:, 0, :, 20] = 1000.0
     flow[:, 1, :, 21] = -999.0
+    flow[:, :, :, 22] = 999.0  # longer than the limit, but neither component is: RAFT's rule
     batch = replace(batch, flow=flow, valid=torch.ones_like(batch.valid))
     recipe = Augmentation(Geometry((24, 36)), largest_flow=1000.0)
     out = augment(batch, recipe, 0)
@@ -239,7 +240,7 @@ def _on(batch: Batch, device: str) -> Batch:
     return replace(batch, **{name: getattr(batch, name).to(device) for name in names})
 
 
-@needs_cuda
+@pytest.mark.gpu
 def test_a_gpu_draws_the_same_plan_and_paints_the_same_pixels(
     recipe: Augmentation, make_batch: Callable[..., Batch]
 ) -> None:
@@ -256,7 +257,7 @@ def test_a_gpu_draws_the_same_plan_and_paints_the_same_pixels(
     torch.testing.assert_close(here.flow, out.flow)
 
 
-@needs_cuda
+@pytest.mark.gpu
 def test_a_gpu_is_never_waited_for(recipe: Augmentation, make_batch: Callable[..., Batch]) -> None:
     batch = _on(make_batch(), "cuda")
     torch.cuda.set_sync_debug_mode("error")

@@ -32,6 +32,7 @@ from data.formats.samples import (
 )
 from lcv.data.formats.mask import read_mask
 from lcv.data.formats.video import read_video, video_info
+from testing.corpus import keep
 
 CASES = 500
 VIDEO_CASES = 200
@@ -146,7 +147,10 @@ def fuzz(tmp_path, name, content, other, read, cases):
             try:
                 counts[check(read, path)] += 1
             except Exception as error:
-                raise AssertionError(f"case {case} of {name}: {error!r}") from error
+                kind = read.__name__.removeprefix("read_as_")
+                raise AssertionError(
+                    f"case {case}, kept as {keep(kind, path)}: {error!r}"
+                ) from error
     finally:
         faulthandler.cancel_dump_traceback_later()
     assert counts[False] > cases // 4, "most damage must be noticed, or this tests nothing"

@@ -14,6 +14,7 @@ from PIL import Image, ImageOps
 import lcv
 from data.formats.samples import png_chunk, png_file, some_rgb
 from lcv.data.formats.image import write_image
+from lcv.data.formats.mask import read_mask
 from lcv.data.layouts import IMAGE_SUFFIXES
 from lcv.errors import FileError
 
@@ -135,7 +136,7 @@ def test_a_quarter_to_the_right_by_hand(tmp_path, rgb):
         ("film.gif", b"GIF89a", r"film\.gif: not an image .* convert other kinds to PNG"),
         ("signature.png", b"\x89PNG\r\n\x1a\n", "it ends after its signature"),
         ("vast.png", png_file(30000, 30000, 8, 2, b""), "declares 30000×30000 pixels, more than"),
-        ("hollow.png", png_file(16000, 16000, 8, 2, bytes(99)), "rows are missing"),
+        ("hollow.png", png_file(16000, 16000, 8, 2, bytes(99)), "claim to unpack to 768"),
         ("cut.webp", b"RIFF\x00\x01\x00\x00WEBPVP8 " + bytes(30), "cut WebP"),
         ("cut.bmp", b"BM", "cut BMP: it ends inside its header, after 2 bytes"),
     ],
@@ -237,3 +238,23 @@ def test_every_suffix_that_is_looked_for_can_be_read(tmp_path):
         mode = "L" if suffix == ".pgm" else "RGB"
         Image.new(mode, (7, 5)).save(path)
         assert lcv.read_image(path).shape == (5, 7, 3)
+
+
+@pytest.mark.parametrize("kind", ["png", "bmp"])
+def test_a_colour_outside_the_palette_is_refused(tmp_path, kind):
+    picture = Image.fromarray(np.arange(10, dtype=np.uint8).reshape(2, 5), "P")
+    for colours in (10, 9):
+        picture.putpalette(list(range(3 * colours)))
+        if kind == "png":
+            palette = png_chunk(b"PLTE", bytes(range(3 * colours)))
+            rows = b"".join(b"\0" + bytes(row) for row in np.asarray(picture).tolist())
+            (tmp_path / "a.png").write_bytes(png_file(5, 2, 8, 3, rows, before=palette))
+        else:
+            picture.save(tmp_path / "a.bmp")
+        if colours == 10:
+            assert lcv.read_image(tmp_path / f"a.{kind}").shape == (2, 5, 3)
+    with pytest.raises(FileError, match="a pixel has colour 9 of a palette of 9"):
+        lcv.read_image(tmp_path / f"a.{kind}")
+    if kind == "png":
+        with pytest.raises(FileError, match="a pixel has colour 9 of a palette of 9"):
+            read_mask(tmp_path / "a.png")

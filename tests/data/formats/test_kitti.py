@@ -14,6 +14,7 @@ from PIL import Image
 
 from data.formats.samples import some_flow, some_rgb, unfiltered
 from lcv.data.formats.kitti import read_kitti, write_kitti
+from lcv.data.formats.png import encode_png
 from lcv.errors import FileError
 from testing.shared import shared
 
@@ -116,3 +117,15 @@ def test_a_picture_is_not_a_flow(tmp_path, kind):
     picture.save(tmp_path / "a.png")
     with pytest.raises(FileError, match=r"a\.png: is a \d+-bit .* PNG, wanted 16-bit RGB"):
         read_kitti(tmp_path / "a.png")
+
+
+def test_every_marker_above_zero_means_known(tmp_path):
+    """KITTI's own reader asks whether B is above 0; some tools write 255 or 65535."""
+    samples = np.full((1, 4, 3), 2**15, np.uint16)
+    samples[0, :, 2] = (0, 1, 2, 65535)
+    samples[0, :, 0] += 64
+    path = tmp_path / "flow.png"
+    path.write_bytes(encode_png(samples))
+    flow, valid = read_kitti(path)
+    assert valid.tolist() == [[False, True, True, True]]
+    assert flow[0].tolist() == [[0, 0], [1, 0], [1, 0], [1, 0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import struct
 import zipfile
 
 import numpy as np
@@ -119,8 +120,11 @@ def archive_of(path, method=zipfile.ZIP_STORED, **members):
     [
         ({"arr_0": GOOD}, r"has the keys \['arr_0'\], wanted 'flow'"),
         ({"flow": GOOD, "valid": npy(np.ones((3, 2), bool))}, r"valid is '\|b1' \(3, 2\), wanted"),
-        ({"flow": GOOD, "valid": npy(np.ones((2, 3)))}, "its valid is '<f8'"),
-        ({"flow": GOOD, "valid": npy(np.full((2, 3), 7, np.uint8))}, "its valid holds 7, wanted"),
+        ({"flow": GOOD, "valid": npy(np.ones((2, 3), "c8"))}, "its valid is '<c8'"),
+        (
+            {"flow": GOOD, "valid": npy(np.full((2, 3), 7, np.uint8))},
+            r"its valid holds \[7\], wanted",
+        ),
         ({"flow": GOOD[:-1]}, "too few"),
         ({"flow": b"hello"}, "not a numpy array"),
     ],
@@ -145,3 +149,36 @@ def test_other_packing_wrong_checksums_and_text_are_refused(tmp_path):
     path.write_text("hello")
     with pytest.raises(FileError, match="damaged .npz archive: File is not a zip file"):
         read_npz(path)
+
+
+@pytest.mark.parametrize("flag", ["'True'", "'False'", "''", "(1,)"])
+def test_text_in_place_of_a_flag_is_refused(tmp_path, flag):
+    header = f"{{'descr': '<f4', 'fortran_order': {flag}, 'shape': (1, 2, 2), }}\n".encode()
+    path = tmp_path / "a.npy"
+    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + bytes(16))
+    with pytest.raises(FileError, match="header .* is damaged or not an array's"):
+        read_npy(path)
+
+
+@pytest.mark.parametrize("yes", [True, 1, 255, 1.0, 255.0])
+def test_valid_may_be_truths_or_numbers_of_which_one_means_yes(tmp_path, yes):
+    flow, _ = some_flow(3, 4)
+    wanted = np.arange(12).reshape(3, 4) % 3 > 0
+    for dtype in {np.asarray(yes).dtype.str, "<f4" if isinstance(yes, float) else "|u1"}:
+        valid = np.where(wanted, yes, 0).astype(dtype)
+        np.savez(tmp_path / "a.npz", flow=flow, valid=valid)
+        assert np.array_equal(read_npz(tmp_path / "a.npz")[1], wanted)
+
+
+@pytest.mark.parametrize("wrong", [2.0, 0.5, -1.0, np.nan, np.inf])
+def test_valid_of_other_numbers_is_refused(tmp_path, wrong):
+    flow, _ = some_flow(3, 4)
+    valid = np.ones((3, 4), np.float32)
+    valid[1, 2] = wrong
+    np.savez(tmp_path / "a.npz", flow=flow, valid=valid)
+    with pytest.raises(FileError, match="its valid holds .* wanted only 0 and 1, or 0 and 255"):
+        read_npz(tmp_path / "a.npz")
+    valid[1, 2] = 255  # one file, one word for yes
+    np.savez(tmp_path / "a.npz", flow=flow, valid=valid)
+    with pytest.raises(FileError, match="its valid holds"):
+        read_npz(tmp_path / "a.npz")

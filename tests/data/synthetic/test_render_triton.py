@@ -77,7 +77,7 @@ def test_interpreted_kernels_equal_the_renderer_in_torch():
     check({name: Agreement(**apart) for name, apart in json.loads(done.stdout).items()})
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 def test_kernels_equal_the_renderer_in_torch_on_cuda():
     check(agreements((120, 163), 8, "cuda"))
 

@@ -13,7 +13,6 @@ from lcv.data.synthetic.scene import draw_scene
 from lcv.data.synthetic.sequence import Batch, generate, generate_sequence
 from lcv.errors import ArgumentError
 
-cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 GREY_LEVEL = 1.0
 
 
@@ -126,7 +125,7 @@ def test_refusals(bank):
         generate(QUICK, 0, [0], (48, 72), textures=bank.to("meta"))
 
 
-@cuda
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", ["training", "gentle", "space", "street"])
 def test_parameters_are_bit_equal_on_cuda(name, bank):
     here, there = (parameters(at, range(300), bank, RECIPES[name]) for at in ("cpu", "cuda"))
@@ -134,7 +133,7 @@ def test_parameters_are_bit_equal_on_cuda(name, bank):
         assert torch.equal(one, other)
 
 
-@cuda
+@pytest.mark.gpu
 def test_pixels_and_flow_agree_on_cuda(bank):
     here = generate(TRAINING, 1, range(12), (96, 128), textures=bank)
     there = generate(TRAINING, 1, range(12), (96, 128), "cuda", textures=bank.cuda())
@@ -147,7 +146,7 @@ def test_pixels_and_flow_agree_on_cuda(bank):
     assert (here.occluded == there.occluded.cpu()).float().mean() > 0.9999
 
 
-@cuda
+@pytest.mark.gpu
 def test_generate_never_waits_for_the_device(bank):
     textures = bank.cuda()
     for _ in range(2):  # tables are made by the first, plans of draws by the second

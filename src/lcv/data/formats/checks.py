@@ -13,6 +13,10 @@ from lcv.errors import FileError
 LIMIT_PIXELS = 2**28
 """A file that declares more pixels than this is refused; readers take another limit by argument."""
 
+UNPACKED_FREELY = 2**25
+MOST_PACKED = 100
+"""A packed file of any size may unpack to so many bytes, or to so many times its own."""
+
 UNKNOWN_ABOVE = 1e9
 """Middlebury's rule: a flow component beyond this, in either direction, means "not known"."""
 
@@ -58,6 +62,16 @@ def check_pixels(path: Path, width: int, height: int, max_pixels: int) -> None:
             f"{path}: declares {width}×{height} pixels, more than the {max_pixels} that are "
             f"allowed; make it smaller, or, if the file can be trusted, read it in Python with "
             f"max_pixels={width * height}"
+        )
+
+
+def check_unpacked(path: Path, packed: int, unpacked: int) -> None:
+    """Refuse a packed file that declares far more bytes than any picture or flow packs into it."""
+    if unpacked > max(UNPACKED_FREELY, MOST_PACKED * packed):
+        raise FileError(
+            f"{path}: its {packed} bytes claim to unpack to {unpacked}, wanted at most "
+            f"{MOST_PACKED} times as many; the file is damaged, or, if it can be trusted, store it "
+            f"less packed"
         )
 
 

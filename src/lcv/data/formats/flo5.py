@@ -17,6 +17,7 @@ import numpy as np
 from lcv.data.formats.checks import (
     LIMIT_PIXELS,
     check_pixels,
+    check_unpacked,
     file_size,
     flow_to_write,
     known_flow,
@@ -64,6 +65,7 @@ def _read_dataset(path: Path, h5py: Any, file: Any, size: int, max_pixels: int) 
     height, width, _ = data.shape
     check_pixels(path, width, height, max_pixels)
     _check_storage(path, data, size)
+    check_unpacked(path, size, data.size * data.dtype.itemsize)
     return data[()].astype(np.float32)
 
 

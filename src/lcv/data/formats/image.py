@@ -10,7 +10,13 @@ from pathlib import Path
 import numpy as np
 from PIL import BmpImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 
-from lcv.data.formats.checks import LIMIT_PIXELS, check_pixels, file_size, read_start
+from lcv.data.formats.checks import (
+    LIMIT_PIXELS,
+    check_pixels,
+    check_unpacked,
+    file_size,
+    read_start,
+)
 from lcv.data.formats.decode import check_jpeg_body, decode_deep_png
 from lcv.data.formats.exif import orientation, upright
 from lcv.data.formats.jpeg import START as JPEG_START
@@ -98,7 +104,18 @@ def decode_png(path: Path, png: Png) -> Image.Image:
         picture.load()
     except DAMAGES as error:
         raise FileError(f"{path}: damaged PNG: {error}") from None
+    if png.palette:
+        _check_indices(path, picture, png.palette)
     return picture
+
+
+def _check_indices(path: Path, picture: Image.Image, colours: int) -> None:
+    """Refuse an index without a colour, which decoders paint black."""
+    largest = int(np.asarray(picture).max())
+    if largest >= colours:
+        raise FileError(
+            f"{path}: a pixel has colour {largest} of a palette of {colours}; the file is damaged"
+        )
 
 
 def _png_to_rgb(path: Path, png: Png) -> np.ndarray:
@@ -145,6 +162,7 @@ def _read_webp(path: Path, size: int, max_pixels: int) -> np.ndarray:
     else:
         width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", head, 26))
     check_pixels(path, width, height, max_pixels)
+    check_unpacked(path, size, 4 * width * height)
     try:
         picture = WebPImagePlugin.WebPImageFile(io.BytesIO(path.read_bytes()))
         check_pixels(path, *picture.size, max_pixels)
@@ -175,6 +193,9 @@ def _read_bmp(path: Path, size: int, max_pixels: int) -> np.ndarray:
         with path.open("rb") as file:
             picture = BmpImagePlugin.BmpImageFile(file)
             check_pixels(path, *picture.size, max_pixels)
+            if picture.mode == "P" and picture.palette is not None:
+                entry = len(picture.palette.rawmode or "RGB")  # bytes, before Pillow loads them
+                _check_indices(path, picture, len(picture.palette.palette) // entry)
             return np.array(picture.convert("RGB"))
     except DAMAGES as error:
         raise FileError(f"{path}: damaged BMP: {error}") from None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from lcv.data.formats.checks import check_pixels
+from lcv.data.formats.checks import check_pixels, check_unpacked
 from lcv.data.formats.exif import orientation
 from lcv.errors import FileError
 
@@ -82,6 +82,7 @@ def walk_jpeg(path: Path, max_pixels: int) -> Jpeg:
             f"{path}: {coded} bytes of coded data cannot hold {width}×{height} pixels; "
             f"the file is damaged"
         )
+    check_unpacked(path, len(content), 3 * width * height)
     channels = frame[1][6::3]
     if frame[0] == PROGRESSIVE and len(complete & _wanted(channels)) < 64 * len(channels):
         raise FileError(f"{path}: cut JPEG: the last of its progressive scans are missing")

@@ -23,6 +23,7 @@ from lcv.data.formats.checks import (
     LIMIT_PIXELS,
     check_length,
     check_pixels,
+    check_unpacked,
     file_size,
     flow_to_write,
     known_flow,
@@ -40,7 +41,8 @@ DAMAGES = (
 LONGEST_HEADER = 10_000
 PIECE = 1 << 20
 FLOATS = {order + kind for order in "<>=" for kind in ("f2", "f4", "f8")}
-TRUTHS = {"|b1", "|u1", "<u1", "|i1", "<i1"}
+TRUTHS = {"|b1", "|u1", "|i1", *FLOATS}
+TRUTHS |= {order + kind for order in "<>=" for kind in ("u1", "i1", "u2", "i2", "i4", "i8")}
 ITEM = re.compile(
     r"\s*'(descr|fortran_order|shape)'\s*:\s*('[^']*'|True|False|\([\d, ]*\))\s*(,|$)"
 )
@@ -87,6 +89,7 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[I
     entry = archive.getinfo(name)
     if entry.flag_bits & 1 or entry.compress_type not in METHODS:
         raise FileError(f"{path}: {name} is encrypted or packed in a way numpy does not use")
+    check_unpacked(path, entry.compress_size, entry.file_size)
     with archive.open(entry) as file:
         yield file, entry.file_size
 
@@ -107,11 +110,15 @@ def _read_flow(path: Path, file: IO[bytes], size: int, max_pixels: int) -> np.nd
 def _read_valid(path: Path, file: IO[bytes], size: int, wanted: tuple[int, ...]) -> np.ndarray:
     kind, fortran, shape, start = _header(path, file, size)
     if kind not in TRUTHS or shape != wanted:
-        raise FileError(f"{path}: its valid is {kind!r} {shape}, wanted bool ('|b1') {wanted}")
-    values = _body(path, file, size, start, kind, fortran, shape).view(np.uint8)
-    if values.max() > 1:
-        raise FileError(f"{path}: its valid holds {values.max()}, wanted only 0 and 1")
-    return values.view(bool)
+        raise FileError(
+            f"{path}: its valid is {kind!r} {shape}, wanted bool ('|b1') or numbers {wanted}"
+        )
+    values = _body(path, file, size, start, kind, fortran, shape)
+    valid = values != 0
+    if not np.isin(values[valid], (1, 255)).all() or np.unique(values[valid]).size > 1:
+        found = [value.item() for value in np.unique(values)[:8]]
+        raise FileError(f"{path}: its valid holds {found}, wanted only 0 and 1, or 0 and 255")
+    return valid
 
 
 def _header(path: Path, file: IO[bytes], size: int) -> tuple[str, bool, tuple[int, ...], int]:
@@ -136,7 +143,8 @@ def _header(path: Path, file: IO[bytes], size: int) -> tuple[str, bool, tuple[in
             break
         found[item[1]] = item[2]
         position = item.end()
-    if len(found) != 3 or text[position:end].strip() or found["shape"][0] != "(":
+    kinds = [found.get(name, "")[:1] for name in ("descr", "fortran_order", "shape")]
+    if text[position:end].strip() or kinds[0] != "'" or kinds[1] not in "TF" or kinds[2] != "(":
         raise FileError(f"{path}: its numpy header {text[:80]!r} is damaged or not an array's")
     numbers = [part.strip() for part in found["shape"][1:-1].split(",") if part.strip()]
     if not all(part.isdecimal() and len(part) < 12 for part in numbers):
@@ -154,8 +162,9 @@ def _body(
     fortran: bool,
     shape: tuple[int, ...],
 ) -> np.ndarray:
+    declared = math.prod(shape) * np.dtype(kind).itemsize
+    check_length(path, size, start + declared, f"an array {shape} of {kind!r}")
     values = np.empty(math.prod(shape), dtype=kind)
-    check_length(path, size, start + values.nbytes, f"an array {shape} of {kind!r}")
     window, filled = values.data.cast("B"), 0
     while filled < values.nbytes:
         piece = file.read(min(values.nbytes - filled, PIECE))

@@ -19,7 +19,7 @@ from typing import BinaryIO, NoReturn
 
 import numpy as np
 
-from lcv.data.formats.checks import check_pixels
+from lcv.data.formats.checks import check_pixels, check_unpacked
 from lcv.errors import FileError
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -43,13 +43,15 @@ LONGEST_KEPT_EXIF = 1 << 16
 
 @dataclass(frozen=True)
 class Png:
-    """A PNG that passed `walk_png`: its header, its pixel chunks as a file, its EXIF block."""
+    """A PNG that passed `walk_png`: its header, how many colours its palette has (0 without), its
+    pixel chunks as a file, its EXIF block."""
 
     width: int
     height: int
     depth: int
     colour: int
     interlaced: bool
+    palette: int
     stripped: bytes
     exif: bytes
 
@@ -68,20 +70,21 @@ def walk_png(path: Path, max_pixels: int) -> Png:
         width, height, depth, colour, interlaced = _header(path, content)
         check_pixels(path, width, height, max_pixels)
         rows = _Rows(path, width, height, depth, colour, interlaced)
+        check_unpacked(path, path.stat().st_size, rows.wanted)
         stripped, exif = [SIGNATURE, _framed(kind, content)], b""
-        has_palette, previous = False, kind
+        palette, previous = 0, kind
         for kind, content in chunks:
             if kind == b"IDAT":
                 if rows.started and previous != kind:
                     _refuse(path, "image data goes on after other chunks")
-                if colour == PALETTE and not has_palette:
+                if colour == PALETTE and not palette:
                     _refuse(path, "it has palette colours but no palette (PLTE)")
                 rows.feed(content)
                 stripped.append(_framed(kind, content))
             elif kind == b"PLTE":
-                if has_palette or rows.started or len(content) not in range(3, 769, 3):
+                if palette or rows.started or len(content) not in range(3, 769, 3):
                     _refuse(path, f"a palette (PLTE) of {len(content)} bytes, or out of place")
-                has_palette = True
+                palette = len(content) // 3
                 # Beside true colours a palette is only a suggestion.
                 if colour == PALETTE:
                     stripped.append(_framed(kind, content))
@@ -92,7 +95,8 @@ def walk_png(path: Path, max_pixels: int) -> Png:
             previous = kind
     rows.finish()
     stripped.append(_framed(b"IEND", b""))
-    return Png(width, height, depth, colour, bool(interlaced), b"".join(stripped), exif)
+    palette = palette if colour == PALETTE else 0
+    return Png(width, height, depth, colour, bool(interlaced), palette, b"".join(stripped), exif)
 
 
 def _chunks(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[bytes, bytes]]:

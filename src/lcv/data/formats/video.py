@@ -18,7 +18,7 @@ from typing import Any
 import av
 import numpy as np
 
-from lcv.data.formats.checks import LIMIT_PIXELS, check_pixels, file_size
+from lcv.data.formats.checks import LIMIT_PIXELS, check_pixels, check_unpacked, file_size
 from lcv.data.formats.extent import check_extent
 from lcv.errors import FileError
 
@@ -125,6 +125,7 @@ def opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, Any]]:
         declared = stream.codec_context.width, stream.codec_context.height
         if min(declared) > 0:
             check_pixels(path, *declared, max_pixels)
+            check_unpacked(path, size, 3 * declared[0] * declared[1])  # one frame
         # For sizes that change on the way. Decoders count their padding, hence the room.
         stream.codec_context.options = {"max_pixels": str(4 * max_pixels + 2**20)}
         yield container, stream

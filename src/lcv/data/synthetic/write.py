@@ -85,7 +85,7 @@ def _claim(folder: Path, about: dict[str, object]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"{folder}: cannot be used as a folder to write to: {error}") from None
     if said is None:
         with whole_file(path) as temporary:

@@ -17,6 +17,7 @@ from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.protocols import Protocol
 from lcv.evaluate.run import Readable
 from lcv.evaluate.sources import records_in
+from lcv.models.published import sha256_of
 from lcv.studies.robustness.registry import Pairs
 
 KEPT = {"cpu": 2**30, "cuda": 2**32}
@@ -44,8 +45,9 @@ class Source:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the names of the pairs and the sizes of their files."""
-        lines = [f"{record.dataset} {record.name} {_sizes(record)}" for record in self.records]
+        """Changes with the names of the pairs and the content of their files, truth included."""
+        hashes: dict[Path, str] = {}
+        lines = [f"{r.dataset} {r.name} {_content(r, hashes)}" for r in self.records]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def batches(self, batch: int, device: torch.device, protocol: Protocol) -> Iterator[Pairs]:
@@ -126,10 +128,14 @@ def _joined(pairs: list[Pairs]) -> Pairs:
     return Pairs(along("image1"), along("image2"), along("flow"), along("valid"), indices)
 
 
-def _sizes(record: Readable) -> str:
+def _content(record: Readable, hashes: dict[Path, str]) -> str:
+    """The hashes of a pair's files; what is made and not read is told by its name."""
     if not isinstance(record, Record):
         return ""
-    return " ".join(str(path.stat().st_size) for path in record.files())
+    for path in record.files():
+        if path not in hashes:  # a film belongs to many pairs
+            hashes[path] = sha256_of(path)
+    return " ".join(hashes[path] for path in record.files())
 
 
 def _bytes(pairs: Pairs) -> int:

@@ -1,0 +1,177 @@
+"""Checkpoints that ask for more than they hold are refused before torch makes it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from lcv.errors import WeightsError
+from lcv.models.archive import read_checkpoint, read_torch_content
+from testing.peak import costs
+from testing.shared import shared
+
+MOST_BYTES, MOST_SECONDS = 200 * 10**6, 5.0
+
+
+class Call:
+    """Pickled, a call of this function with these arguments."""
+
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+def zipped(pickled: bytes, packing: int = zipfile.ZIP_STORED, **more: bytes) -> bytes:
+    """A torch archive with a pickle of one's own, and more members."""
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", packing) as archive:
+        archive.writestr("a/data.pkl", pickled)
+        archive.writestr("a/version", b"3\n")
+        for name, content in more.items():
+            archive.writestr(name.replace("__", "/"), content)
+    return memory.getvalue()
+
+
+def legacy(pickled: bytes, keys: list[str]) -> bytes:
+    first = [0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}]
+    parts = [pickle.dumps(each, protocol=2) for each in first]
+    return b"".join([*parts, pickled, pickle.dumps(keys, protocol=2)])
+
+
+def storage_pickle(numel: int) -> bytes:
+    """Protocol 2 by hand: {"a": a tensor of one number in a storage of `numel` floats}."""
+    number = b"\x8a\x08" + numel.to_bytes(8, "little")
+    pid = b"(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpu" + number
+    return b"\x80\x02}X\x01\0\0\0actorch._utils\n_rebuild_tensor_v2\n(" + (
+        pid + b"tQ" + b"K\x00K\x01\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtRs."
+    )
+
+
+def asking(function, *arguments) -> bytes:
+    return pickle.dumps({"a": Call(function, *arguments)}, protocol=2)
+
+
+def repeated_view() -> bytes:
+    memory = io.BytesIO()
+    torch.save({"a": torch.zeros(1).expand(2**29)}, memory)  # two gigabytes, within the limit
+    return memory.getvalue()
+
+
+def npz_of_zeros() -> bytes:
+    memory = io.BytesIO()
+    np.savez_compressed(memory, a=np.zeros(2**25, np.float32))
+    return memory.getvalue()
+
+
+HUGE = 2**33
+HOSTILE = {
+    "bytearray.pth": lambda: zipped(asking(bytearray, HUGE)),
+    "bytearray-legacy.pth": lambda: legacy(asking(bytearray, HUGE), []),
+    "storage-called.pth": lambda: zipped(asking(torch.FloatStorage, HUGE)),
+    "tensor-called.pth": lambda: zipped(asking(torch.Tensor, HUGE)),
+    "from-type.pth": lambda: zipped(
+        asking(torch._tensor._rebuild_from_type_v2, torch.FloatStorage, torch.Tensor, (HUGE,), None)
+    ),
+    "storage-declared.pth": lambda: zipped(storage_pickle(HUGE), a__data__0=bytes(4)),
+    "storage-legacy.pth": lambda: legacy(storage_pickle(HUGE), ["0"]) + bytes(8),
+    "repeated.pth": repeated_view,
+    "packed.pth": lambda: zipped(asking(set), zipfile.ZIP_DEFLATED, a__data__0=bytes(2**27)),
+    "long-pickle.pth": lambda: zipped(b"\x80\x02" + b"]" * 2**23 + b"."),
+    "deep.pth": lambda: zipped(b"\x80\x02" + b"]" * 10**6 + b"a" * (10**6 - 1) + b"."),
+    "zeros.npz": npz_of_zeros,
+}
+
+
+def test_no_hostile_checkpoint_costs_200_mb_or_5_s(tmp_path):
+    for name, make in HOSTILE.items():
+        (tmp_path / name).write_bytes(make())
+    jobs = [("checkpoint", tmp_path / name) for name in HOSTILE]
+    for (_, path), (outcome, growth, seconds) in zip(jobs, costs(jobs), strict=True):
+        assert outcome.startswith(f"{path}: "), f"{path.name}: {outcome}"
+        assert not any(word in outcome for word in ("MemoryError", "RecursionError", "alloc"))
+        assert growth < MOST_BYTES, f"{path.name}: {growth / 10**6:.0f} MB ({outcome})"
+        assert seconds < MOST_SECONDS, f"{path.name}: {seconds:.1f} s ({outcome})"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"a__model.safetensors": b""}, "has 'a/model.safetensors' in it"),
+        ({"b__data.pkl": b""}, "of one torch checkpoint and nothing else"),
+        ({"a__b.zip": b"PK"}, "has 'a/b.zip' in it"),
+        ({"a__code__model.py": b""}, "has 'a/code/model.py' in it"),
+    ],
+)
+def test_another_container_inside_is_refused(tmp_path, more, message):
+    path = tmp_path / "a.pth"
+    path.write_bytes(zipped(pickle.dumps({}, protocol=2), **more))
+    with pytest.raises(WeightsError, match=message):
+        read_checkpoint(path)
+
+
+def test_another_container_under_the_name_is_refused(tmp_path):
+    save_file({"a": torch.ones(2)}, tmp_path / "a.pth")
+    with pytest.raises(WeightsError, match="content of a safetensors file, wanted torch by its"):
+        read_checkpoint(tmp_path / "a.pth")
+
+
+def test_a_member_that_is_there_twice_is_refused(tmp_path):
+    """Python's reader and torch's could take different ones."""
+    with zipfile.ZipFile(tmp_path / "a.pth", "w") as archive:
+        archive.writestr("a/data.pkl", pickle.dumps({}, protocol=2))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("a/data.pkl", asking(os.getcwd))
+    with pytest.raises(WeightsError, match="there twice"):
+        read_checkpoint(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("name", [3, 2.5, None, ("a",)])
+def test_names_that_are_no_text_are_refused(tmp_path, name):
+    torch.save({name: torch.ones(2)}, tmp_path / "a.pth")
+    with pytest.raises(WeightsError, match=r"a\.pth: a tensor has the name .*, wanted text"):
+        read_checkpoint(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("new", [True, False], ids=["zip", "legacy"])
+def test_all_that_torch_saves_of_plain_values_and_tensors_is_read(tmp_path, new):
+    shared_storage = torch.arange(12.0)
+    content = {
+        "tensors": [torch.ones(2, dtype=dtype) for dtype in (torch.half, torch.int64, torch.bool)],
+        "views": [shared_storage[2:5], shared_storage.view(3, 4).t()],
+        "parameter": torch.nn.Parameter(torch.ones(3)),
+        "plain": [1, -2, 2**40, 0.5, None, True, "text", b"bytes", (1, (2, 3)), {"a": {3, 4}}],
+        "size": torch.ones(2, 3).shape,
+        "module": torch.nn.Linear(2, 2).state_dict(),
+        "optimiser": torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))]).state_dict(),
+    }
+    torch.save(content, tmp_path / "a.pth", _use_new_zipfile_serialization=new)
+    read = read_torch_content(tmp_path / "a.pth")
+    assert str(read) == str(content)
+
+
+@pytest.mark.parametrize("name", ["raft-kitti.pth", "raft-small.pth"])
+def test_published_files_are_read_as_torch_reads_them(name):
+    path = shared("weights", name)
+    theirs = torch.load(path, map_location="cpu", weights_only=True)
+    ours = read_checkpoint(path).state
+    assert {f"module.{key}" for key in ours} == theirs.keys()
+    assert all(torch.equal(value, theirs[f"module.{key}"]) for key, value in ours.items())
+
+
+def test_a_safetensors_file_may_be_cut_after_it_was_read(tmp_path: Path):
+    """Tensors of a mapped file would end the process here."""
+    path = tmp_path / "a.safetensors"
+    save_file({"a": torch.ones(2**16)}, path)
+    state = read_checkpoint(path).state
+    os.truncate(path, 0)
+    assert float(state["a"].sum()) == 2**16

@@ -1,0 +1,97 @@
+"""Inputs that once failed are refused in a sentence and cheaply; text files, damaged, likewise."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lcv.data.listfile import listfile
+from lcv.errors import LcvError
+from lcv.evaluate.protocols import PROTOCOLS
+from lcv.evaluate.results import DatasetResult, PairResult, Result, read_results
+from lcv.recipes import load_stages
+from lcv.train import TrainConfig
+from testing.corpus import CORPUS, keep
+from testing.peak import costs
+
+MOST_BYTES, MOST_SECONDS = 200 * 10**6, 5.0
+WORDS = ("", "NaN", "1e999", "-1", "null", "[]", "{}", '"', "\\u0000", "\x1b[2J", "9" * 400, "é")
+TEXTS = {"results": read_results, "config": load_stages, "list": listfile}
+
+
+def test_no_kept_input_is_accepted_or_costs_200_mb_or_5_s():
+    jobs = [
+        (path.parent.name, path)
+        for path in sorted(CORPUS.glob("*/*"))
+        if path.parent.name not in TEXTS
+    ]
+    assert len(jobs) >= 10
+    for (kind, path), (outcome, growth, seconds) in zip(jobs, costs(jobs), strict=True):
+        assert outcome.startswith(f"{path}: "), f"{kind} {path.name}: {outcome}"
+        assert growth < MOST_BYTES, f"{kind} {path.name}: {growth / 10**6:.0f} MB ({outcome})"
+        assert seconds < MOST_SECONDS, f"{kind} {path.name}: {seconds:.1f} s ({outcome})"
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_kept_texts_are_refused_by_name(kind):
+    for path in (CORPUS / kind).glob("*"):
+        with pytest.raises(LcvError) as refused:
+            TEXTS[kind](path)
+        assert str(path) in str(refused.value)
+
+
+def whole(kind: str, folder: Path) -> Path:
+    """A sound file of this kind."""
+    path = folder / f"a.{'txt' if kind == 'list' else 'json'}"
+    if kind == "results":
+        pair = PairResult("a", "a", {"pixels/all": 10, "error/all": 1.5})
+        dataset = DatasetResult({"epe": 0.15}, (pair,), {"iters": 12, "pad": None}, {"name": "a"})
+        Result({"made": dataset}, PROTOCOLS["raft"], {}, "A").save(path)
+    elif kind == "config":
+        path.write_text(json.dumps(replace(TrainConfig(), steps=3).as_dict()), encoding="utf-8")
+    else:
+        for name in ("1.png", "2.png", "f.flo"):
+            (folder / name).write_bytes(b"")
+        path.write_text("# image1 image2 flow\n1.png 2.png f.flo\n1.png '2.png' f.flo\n")
+    return path
+
+
+def damaged(text: str, draw: random.Random) -> bytes:
+    """One to three wounds: a letter, a word in its place, a cut, an echo, bytes that are no text."""
+    content = text.encode()
+    for _ in range(draw.randint(1, 3)):
+        at = draw.randrange(len(content) + 1)
+        kind = draw.randrange(5)
+        length = draw.randrange(1, 12)
+        if kind == 0:
+            content = content[:at] + draw.randbytes(1) + content[at + 1 :]
+        elif kind == 1:
+            content = content[:at] + draw.choice(WORDS).encode() + content[at + length :]
+        elif kind == 2:
+            content = content[:at]
+        elif kind == 3:
+            content = content[:at] + content[at : at + length] * 2 + content[at + length :]
+        else:
+            content = content[:at] + b"[" * 10_000 + content[at:]
+    return content
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_damaged_texts_are_read_or_refused_by_name(tmp_path, kind):
+    path, draw, messages = whole(kind, tmp_path), random.Random(kind), []
+    text = path.read_text()
+    assert TEXTS[kind](path)
+    for case in range(150):
+        path.write_bytes(damaged(text, draw))
+        try:
+            TEXTS[kind](path)
+        except LcvError as error:
+            messages.append(str(error))
+        except Exception as error:
+            raise AssertionError(f"case {case}, kept as {keep(kind, path)}: {error!r}") from error
+    assert len(messages) > 50, "the damage is too small"
+    assert all(str(tmp_path) in message for message in messages)

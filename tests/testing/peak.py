@@ -1,0 +1,64 @@
+"""Read files in a process of their own, and tell what each cost: memory, time, and its refusal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+# Reads each file as it is told, and prints (outcome, growth in bytes, seconds) for each.
+CHILD = """
+import json, resource, sys, time
+import av, h5py, numpy, PIL.Image
+import lcv
+from lcv.data.formats.flow import read_flow
+from lcv.data.formats.image import read_image
+from lcv.data.formats.mask import read_mask
+from lcv.data.formats.video import read_video
+def drain(path):
+    for _ in read_video(path):
+        pass
+readers = {"flow": read_flow, "image": read_image, "mask": read_mask, "video": drain}
+jobs = json.load(sys.stdin)
+if any(kind == "checkpoint" for kind, _ in jobs):
+    from safetensors.torch import load
+    from lcv.models.archive import read_checkpoint
+    readers["checkpoint"] = read_checkpoint
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = peak()
+results = []
+for kind, path in jobs:
+    began = time.monotonic()
+    try:
+        readers[kind](path)
+        outcome = "read"
+    except lcv.LcvError as error:
+        outcome = str(error)
+    results.append((outcome, peak() - start, time.monotonic() - began))
+print(json.dumps(results))
+"""
+
+
+class Cost(NamedTuple):
+    """`outcome` is "read" or the refusal; `growth` of all files so far, in bytes."""
+
+    outcome: str
+    growth: int
+    seconds: float
+
+
+def costs(jobs: Iterable[tuple[str, Path]]) -> list[Cost]:
+    """What it costs to read each (kind, path); kind: flow, image, mask, video, checkpoint."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        input=json.dumps([(kind, str(path)) for kind, path in jobs]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    return [Cost(*found) for found in json.loads(done.stdout)]
