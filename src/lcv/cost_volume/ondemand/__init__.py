@@ -28,6 +28,7 @@ class OnDemandState(NamedTuple):
     features: tuple[Tensor, ...]
     shape: tuple[int, int, int]
     settings: Settings
+    backend: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class OnDemand:
     Pooling and bilinear reading are linear in f2, so both give the same costs, to rounding.
 
     levels, radius, scale: as for `AllPairs`
-    max_bytes: what a lookup, or its backward pass, may hold beside its inputs and its result
+    max_bytes: what a lookup, or its backward pass, may hold beside its inputs and its result;
+        the Triton kernels hold less than twice the result and do not ask
     """
 
     levels: int = 4
@@ -65,12 +67,17 @@ class OnDemand:
         )
         check_pyramid("OnDemand.build", self.levels, h, w)
         settings = self._settings()
-        levels, rx, ry, _, backend = settings
-        if backend == "reference":
-            return OnDemandState((f1, f2), (b, h, w), settings)
-        plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
-        features = torch_impl.build(f1, f2, plan, scale=self.scale)
-        return OnDemandState(features, (b, h, w), settings)
+        levels, rx, ry, *_ = settings
+        backend = choose_backend("OnDemand", self.backend, f1)
+        features: tuple[Tensor, ...] = (f1, f2)
+        if backend == "triton":
+            from lcv.cost_volume.ondemand import triton_impl
+
+            features = triton_impl.build(f1, f2, levels=levels, scale=self.scale)
+        elif backend == "torch":
+            plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
+            features = torch_impl.build(f1, f2, plan, scale=self.scale)
+        return OnDemandState(features, (b, h, w), settings, backend)
 
     def lookup(self, state: OnDemandState, coords: Tensor) -> Tensor:
         """The costs in a window around where each pixel is believed to go; see AllPairs.lookup.
@@ -84,8 +91,12 @@ class OnDemand:
         check_lookup(
             "OnDemand.lookup", tuple(coords.shape), state.shape, state.settings, self._settings()
         )
-        levels, rx, ry, _, backend = state.settings
-        if backend == "reference":
+        levels, rx, ry, *_ = state.settings
+        if state.backend == "triton":
+            from lcv.cost_volume.ondemand import triton_impl
+
+            return triton_impl.lookup(state.features, coords, levels=levels, rx=rx, ry=ry)
+        if state.backend == "reference":
             f1, f2 = state.features
             return reference.lookup(f1, f2, coords, levels=levels, rx=rx, ry=ry, scale=self.scale)
         plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
@@ -93,4 +104,4 @@ class OnDemand:
 
     def _settings(self) -> Settings:
         rx, ry = check_radius("OnDemand", self.radius)
-        return Settings(self.levels, rx, ry, self.scale, choose_backend("OnDemand", self.backend))
+        return Settings(self.levels, rx, ry, self.scale, self.backend)
