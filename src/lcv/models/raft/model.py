@@ -199,7 +199,7 @@ class RAFT(nn.Module):
         if self.update_block.mask is None:
             return bilinear_upsample(flow)
         # A quarter balances gradients, as the authors have it.
-        return convex_upsample(flow, 0.25 * self.update_block.mask(h))
+        return convex_upsample(flow, self.update_block.mask(h), 0.25)
 
     def encodes_by_role(self) -> bool:
         """No: features of a first frame serve as a second's."""
