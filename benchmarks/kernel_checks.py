@@ -16,21 +16,38 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from lcv.cost_volume import AllPairs, OnDemand, local_cost_volume, projected_cost_volume
+import lcv
+from lcv.cost_volume import (
+    AllPairs,
+    OnDemand,
+    local_cost_volume,
+    pixel_grid,
+    projected_cost_volume,
+)
+from lcv.cost_volume.allpairs import triton_windows
+from lcv.models.raft import fused as steps
+from lcv.models.raft import triton_fused, triton_norm, triton_upsample
+from lcv.models.raft.upsample import convex_upsample
+
+VOLUMES = ("all-pairs", "on-demand")
 
 Run = Callable[..., list[Tensor]]
-"""(backend, inputs) → results."""
 
 
 class Case(NamedTuple):
-    """run: (backend, *inputs) → results; exact: inputs that keep float32 in half precision."""
+    """run: (backend, *inputs) → results; exact: inputs that keep float32 in half precision.
+
+    half: whether the kernel is for half precision alone; its truth is then torch in float32.
+    """
 
     name: str
     run: Run
     inputs: list[Tensor]
     exact: tuple[int, ...] = ()
+    half: bool = False
 
 
 def with_gradients(run: Callable[..., Tensor], inputs: list[Tensor]) -> list[Tensor]:
@@ -50,16 +67,17 @@ def coords_near(b: int, h: int, w: int) -> Tensor:
 
 
 def lookups(kind: type, levels: int, radius: tuple[int, int], scale: float) -> Run:
-    """Three lookups of one volume, as RAFT's iterations make them, and a fourth that nobody uses."""
+    """Lookups of one volume, as RAFT's iterations make them; the second is used by nobody."""
+    lookups_made = 3 if kind is AllPairs else 1  # only these hand their gradients on
 
     def run(backend: str, *inputs: Tensor) -> list[Tensor]:
         volume = kind(levels, radius, scale, backend=backend)
 
         def look(f1: Tensor, f2: Tensor, coords: Tensor) -> Tensor:
             state = volume.build(f1, f2)
-            moved = [coords + 0.03125 * step for step in range(4)]
+            moved = [coords + 0.03125 * step for step in range(lookups_made)]
             found = [volume.lookup(state, each) for each in moved]
-            return torch.cat(found[:2] + found[3:])
+            return torch.cat(found[:1] + found[2:])
 
         return with_gradients(look, list(inputs))
 
@@ -94,6 +112,86 @@ def projected(window: tuple[int, int]) -> Run:
     return run
 
 
+def upsampled(backend: str, *inputs: Tensor) -> list[Tensor]:
+    """Convex upsampling; its torch form is its reference."""
+    name = "torch" if backend == "reference" else backend
+    return with_gradients(
+        lambda flow, mask: convex_upsample(flow, mask, 0.25, backend=name), list(inputs)
+    )
+
+
+def normalised(backend: str, x: Tensor, rest: Tensor) -> list[Tensor]:
+    """Instance norm, ReLU, and the residual sum."""
+    found = []
+    for norm, relu, beside in ((True, True, None), (True, True, rest), (False, False, rest)):
+        if backend == "triton":
+            found.append(triton_norm.normalise(x, norm=norm, relu=relu, rest=beside))
+            continue
+        y = F.instance_norm(x) if norm else x
+        y = F.relu(y) if relu else y
+        found.append(y if beside is None else F.relu(beside + y))
+    return found
+
+
+def fused(kernel: tuple[int, int], hidden: int, motion: int) -> Run:
+    """All steps of the update block, each after the other on the same buffers."""
+
+    def run(backend: str, x: Tensor, flow: Tensor, *weights: Tensor) -> list[Tensor]:
+        dtype = torch.float32 if x.dtype == torch.float64 else x.dtype
+        kernels = {"kernels": backend == "triton"}
+        b, h, w, _ = x.shape
+        make = lambda weight, **more: steps.make_layer(  # noqa: E731
+            weight, weight.flatten(1).float().mean(1), dtype, **more
+        )
+        conv, zr, q, head, early = (
+            *(make(weight) for weight in weights[:4]),
+            make(weights[4], planes=True),
+        )
+        joint, reset, out, z = x.new_zeros(4, b, h, w, steps.padded(hidden + motion), dtype=dtype)
+        context = x.to(dtype)[..., : 3 * hidden] * 0.5
+        flow = flow.float().clone()
+        coords = flow + pixel_grid(h, w, device=x.device)
+        middle, ends = (
+            slice(hidden, hidden + motion - 2),
+            slice(hidden + motion - 2, hidden + motion),
+        )
+        joint[..., :hidden] = x[..., :hidden]
+        steps.convolve(flow, early, out[..., : early.outputs], relu=False, **kernels)
+        steps.convolve(
+            x.to(dtype), conv, joint[..., middle], relu=True, also=reset[..., middle], **kernels
+        )
+        z = z[..., :hidden]
+        steps.gates(
+            *(joint, zr, context[..., : 2 * hidden], joint[..., :hidden], z),
+            reset[..., :hidden],
+            **kernels,
+        )
+        steps.blend(reset, q, context[..., 2 * hidden :], z, joint[..., :hidden], **kernels)
+        steps.step(joint, head, flow, coords, joint[..., ends], reset[..., ends], **kernels)
+        return [out, z, reset, joint, flow, coords]
+
+    return run
+
+
+def prepared(name: str, volume: str, iters: int) -> Run:
+    """The whole network; its truth is its own forward in float32."""
+    torch.manual_seed(1)
+    model = lcv.build(name, "elliptical").eval().with_volume(volume)
+
+    def run(backend: str, like: Tensor, image1: Tensor, image2: Tensor) -> list[Tensor]:
+        model.to(like.device)
+        with torch.no_grad():
+            if backend == "reference":
+                out = model(image1.float(), image2.float(), iters=iters)
+            else:
+                fast = model.for_inference(like.dtype)
+                fast.kernels = fast.fnet.kernels = fast.cnet.kernels = backend == "triton"
+                out = fast(image1, image2, iters=iters)
+        return [out.flow, out.low]
+
+    return run
+
+
 def cases(small: bool) -> Iterator[Case]:
     """Odd shapes; small ones for the interpreter."""
     torch.manual_seed(0)
@@ -103,22 +201,50 @@ def cases(small: bool) -> Iterator[Case]:
         inputs = [*torch.randn(2, b, c, h, w), coords_near(b, h, w)]
         named = f"{b}×{c}×{h}×{w}, {levels} levels, radius {radius}"
         for kind in (AllPairs, OnDemand):
-            yield Case(
-                f"{kind.__name__} {named}", lookups(kind, levels, radius, c**-0.5), inputs, (2,)
-            )
+            run = lookups(kind, levels, radius, c**-0.5)
+            yield Case(f"{kind.__name__} {named}", run, inputs, (2,))
     seen = [((2, 5, 3, 19), (5, 3), "x_outer"), ((1, 20, 2, 17), (1, 3), "y_outer")]
     seen += [] if small else [((2, 192, 47, 63), (9, 9), "y_outer")]
     for (b, c, h, w), window, order in seen:
-        named = f"{b}×{c}×{h}×{w}, window {window}, {order}"
-        yield Case(
-            f"local {named}", local(window, order, c**-0.5), list(torch.randn(2, b, c, h, w))
-        )
+        run, inputs = local(window, order, c**-0.5), list(torch.randn(2, b, c, h, w))
+        yield Case(f"local {b}×{c}×{h}×{w}, window {window}, {order}", run, inputs)
     mixed = [((2, 5, 4, 19), 3, (3, 1)), ((1, 20, 3, 7), 17, (1, 3))]
     mixed += [] if small else [((2, 64, 47, 63), 16, (9, 9)), ((1, 100, 20, 33), 12, (9, 7))]
     for (b, c, h, w), o, window in mixed:
-        named = f"{b}×{c}×{h}×{w} to {o}, window {window}"
         inputs = [*torch.randn(2, b, c, h, w), torch.randn(o, c) * c**-0.5]
-        yield Case(f"projected {named}", projected(window), inputs)
+        yield Case(f"projected {b}×{c}×{h}×{w} to {o}, window {window}", projected(window), inputs)
+    for b, h, w in ((2, 3, 5),) if small else ((2, 3, 5), (3, 47, 63)):
+        mask = 4 * torch.randn(b, 576, h, w)
+        for name, logits in (
+            ("channels apart", mask),
+            ("channels together", mask.contiguous(memory_format=torch.channels_last)),
+        ):
+            flow = 3 * torch.randn(b, 2, h, w)
+            yield Case(f"upsample {b}×{h}×{w}, {name}", upsampled, [flow, logits], (0,))
+    for b, c, h, w in ((2, 20, 9, 31),) if small else ((2, 20, 9, 31), (2, 96, 110, 257)):
+        inputs = [5 + 3 * torch.randn(b, c, h, w), torch.randn(b, c, h, w)]
+        yield Case(f"norm {b}×{c}×{h}×{w}", normalised, inputs)
+    sizes = [((2, 5, 7), (3, 3), 24, 12), ((1, 3, 9), (1, 5), 32, 32)]
+    sizes += [] if small else [((2, 47, 63), (5, 1), 128, 128), ((1, 47, 63), (3, 3), 96, 82)]
+    for (b, h, w), kernel, hidden, motion in sizes:
+        wide = steps.padded(hidden + motion)
+        given = max(wide, steps.padded(3 * hidden))
+        shapes = ((motion - 2, given), (2 * hidden, wide), (hidden, wide), (2, wide))
+        weights = [torch.randn(*shape, *kernel) * (2 / shape[1]) ** 0.5 for shape in shapes]
+        weights.append(torch.randn(hidden, 2, 7, 7) * 0.1)
+        inputs = [torch.randn(b, h, w, given), torch.randn(b, 2, h, w), *weights]
+        run = fused(kernel, hidden, motion)
+        yield Case(
+            f"fused {b}×{h}×{w}, {kernel}, {hidden} + {motion}", run, inputs, (1,), half=True
+        )
+    nets = [("raft-small", "all-pairs", (58, 66))]
+    nets += (
+        [] if small else [(n, v, (187, 245)) for n in ("raft-small", "raft-large") for v in VOLUMES]
+    )
+    for name, volume, (h, w) in nets:
+        inputs = [torch.zeros(1), *(255 * torch.rand(2, 1, 3, h, w))]
+        run = prepared(name, volume, 1 if small else 4)
+        yield Case(f"{name} prepared, {volume}, {h}×{w}", run, inputs, (1, 2), half=True)
 
 
 def compare(case: Case, dtype: torch.dtype, device: str) -> dict[str, Any]:
@@ -147,9 +273,11 @@ def check(device: str) -> list[dict[str, Any]]:
     found = []
     for number, case in enumerate(cases(small)):
         every: tuple[torch.dtype, ...] = (torch.float32, torch.float16, torch.bfloat16)
+        every = every[1:] if case.half else every
         if small:
             # The interpreter is slow, so a case has one dtype; and it multiplies no bf16 matrices.
-            every = every[:2] if "AllPairs" not in case.name else every
+            if not case.name.startswith(("AllPairs", "upsample", "norm")):
+                every = tuple(dtype for dtype in every if dtype != torch.bfloat16)
             every = (every[number % len(every)],)
         for dtype in every:
             found.append(compare(case, dtype, device))
@@ -158,9 +286,13 @@ def check(device: str) -> list[dict[str, Any]]:
 
 def shrink_grids() -> None:
     """Larger tiles, for the interpreter runs one program after the other."""
-    from lcv.cost_volume.allpairs import triton_windows
-
     triton_windows.POINTS = 256
+    triton_upsample.PIXELS, triton_norm.PIXELS, triton_norm.SOME = 16, 1024, 128
+    triton_fused.tiles = lambda pixels, outputs: (64, 16 if outputs <= 16 else 256, 4)
+    # What the interpreter's process has no library for.
+    torch.cudnn_convolution_relu = lambda x, weight, bias, stride, padding, *rest: F.relu(  # type: ignore[attr-defined]
+        F.conv2d(x, weight, bias, stride, padding)
+    )
 
 
 def bad(found: list[dict[str, Any]]) -> list[str]:

@@ -21,7 +21,7 @@ def test_interpreted_kernels_answer_to_their_references():
     needs("triton")
     paths = [str(HERE.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, str(HERE.with_name("interpreted.py"))],
+        [sys.executable, str(HERE.parents[1] / "testing" / "interpreted.py")],
         env={
             **os.environ,
             "TRITON_INTERPRET": "1",

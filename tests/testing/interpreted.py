@@ -15,6 +15,7 @@ from lcv.cost_volume.allpairs import triton_impl as allpairs
 from lcv.cost_volume.local import triton_impl as local
 from lcv.cost_volume.ondemand import triton_impl as ondemand
 from lcv.cost_volume.projected import triton_impl as projected
+from lcv.models.raft import triton_upsample
 
 UTILS = ("test_schema", "test_autograd_registration", "test_faketensor")
 
@@ -38,6 +39,9 @@ def registered() -> None:
     check(ondemand.backward_op, (grad, *given, 2, 1, 1, True), test_utils=UTILS)
     check(local.local_op, (f1, f2, 3, 1, 0.5, False), test_utils=UTILS)
     check(projected.projected_op, (f1, f2, weight, 3, 1, 0.1), test_utils=UTILS)
+    flow, mask = torch.randn(1, 2, 2, 3), torch.randn(1, 576, 2, 3)
+    given = (flow.requires_grad_(), mask.requires_grad_(), 0.25)
+    check(triton_upsample.upsample_op, given, test_utils=UTILS)
 
 
 def compiled() -> None:
