@@ -33,6 +33,7 @@ from lcv.models.raft import triton_fused, triton_norm, triton_upsample
 from lcv.models.raft.upsample import convex_upsample
 
 VOLUMES = ("all-pairs", "on-demand")
+BY_LIBRARY = triton_fused.by_library
 
 Run = Callable[..., list[Tensor]]
 
@@ -133,10 +134,14 @@ def normalised(backend: str, x: Tensor, rest: Tensor) -> list[Tensor]:
     return found
 
 
-def fused(kernel: tuple[int, int], hidden: int, motion: int) -> Run:
-    """All steps of the update block, each after the other on the same buffers."""
+def fused(kernel: tuple[int, int], hidden: int, motion: int, library: bool) -> Run:
+    """All steps of the update block, each after the other on the same buffers.
+
+    library: its convolutions by cuDNN, only what follows them in the kernels
+    """
 
     def run(backend: str, x: Tensor, flow: Tensor, *weights: Tensor) -> list[Tensor]:
+        triton_fused.by_library = lambda *_: library
         dtype = torch.float32 if x.dtype == torch.float64 else x.dtype
         kernels = {"kernels": backend == "triton"}
         b, h, w, _ = x.shape
@@ -175,6 +180,7 @@ def fused(kernel: tuple[int, int], hidden: int, motion: int) -> Run:
 
 def prepared(name: str, volume: str, iters: int) -> Run:
     """The whole network; its truth is its own forward in float32."""
+    triton_fused.by_library = BY_LIBRARY
     torch.manual_seed(1)
     model = lcv.build(name, "elliptical").eval().with_volume(volume)
 
@@ -226,6 +232,7 @@ def cases(small: bool) -> Iterator[Case]:
         yield Case(f"norm {b}×{c}×{h}×{w}", normalised, inputs)
     sizes = [((2, 5, 7), (3, 3), 24, 12), ((1, 3, 9), (1, 5), 32, 32)]
     sizes += [] if small else [((2, 47, 63), (5, 1), 128, 128), ((1, 47, 63), (3, 3), 96, 82)]
+    sizes += [] if small else [((1, 47, 63), (1, 5), 128, 128)]
     for (b, h, w), kernel, hidden, motion in sizes:
         wide = steps.padded(hidden + motion)
         given = max(wide, steps.padded(3 * hidden))
@@ -233,7 +240,8 @@ def cases(small: bool) -> Iterator[Case]:
         weights = [torch.randn(*shape, *kernel) * (2 / shape[1]) ** 0.5 for shape in shapes]
         weights.append(torch.randn(hidden, 2, 7, 7) * 0.1)
         inputs = [torch.randn(b, h, w, given), torch.randn(b, 2, h, w), *weights]
-        run = fused(kernel, hidden, motion)
+        library = kernel == (1, 5)
+        run = fused(kernel, hidden, motion, library)
         yield Case(
             f"fused {b}×{h}×{w}, {kernel}, {hidden} + {motion}", run, inputs, (1,), half=True
         )

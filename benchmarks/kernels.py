@@ -424,6 +424,7 @@ def tune(only: str) -> None:
     tiles += [
         {"tiles": lambda p, o, t=t: t, "STAGES": 4, "t": t} for t in ((64, 16, 4), (128, 16, 4))
     ]
+    tiles += [{"by_library": lambda *_: True, "t": "cuDNN, and what follows in a kernel"}]
     choices.append((" to ", network, "×", triton_fused, tiles))
     for name, make, also, module, settings in choices:
         for row in make():

@@ -114,7 +114,6 @@ class Prepared:
             with torch.cuda.stream(stream):
                 _call(self._run, given, options)
             torch.cuda.current_stream().wait_stream(stream)
-            torch.cuda.empty_cache()  # what that took is taken again by the graph
             graph = torch.cuda.CUDAGraph()
             try:
                 with torch.cuda.graph(graph, pool=self._pool, stream=stream):

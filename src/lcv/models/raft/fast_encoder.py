@@ -55,7 +55,8 @@ class FastEncoder:
         if self.kernels:
             from lcv.models.raft.triton_norm import normalise
 
-            if relu and not unit.norm:
+            # cuDNN's fused kernels want channels in eights; the first convolution has three.
+            if relu and not unit.norm and unit.weight.shape[1] % 8 == 0:
                 sides = (unit.padding,) * 2
                 y = torch.cudnn_convolution_relu(
                     x, unit.weight, unit.bias, (unit.stride,) * 2, sides, (1, 1), 1
@@ -63,7 +64,7 @@ class FastEncoder:
                 return y if rest is None else normalise(y, norm=False, relu=False, rest=rest)
             y = F.conv2d(x, unit.weight, unit.bias, unit.stride, unit.padding)
             if not unit.norm and rest is None:
-                return y
+                return F.relu_(y) if relu else y
             return normalise(y, norm=unit.norm, relu=relu, rest=rest)
         y = F.conv2d(x, unit.weight, unit.bias, unit.stride, unit.padding)
         y = F.instance_norm(y) if unit.norm else y

@@ -39,10 +39,13 @@ class Layer(NamedTuple):
 
     def sums(self, x: Tensor) -> Tensor:
         """The convolution without its bias, in float32: (b, h, w, c) → (b, h, w, outputs)."""
+        return self.convolved(x).float()
+
+    def convolved(self, x: Tensor) -> Tensor:
+        """The same in the layer's dtype, channels together."""
         kh, kw = self.kernel
         x = x.to(self.weight.dtype) if self.planes else x.permute(0, 3, 1, 2)
-        out = F.conv2d(x, self.weight, padding=(kh // 2, kw // 2))
-        return out.permute(0, 2, 3, 1).float()
+        return F.conv2d(x, self.weight, padding=(kh // 2, kw // 2)).permute(0, 2, 3, 1).contiguous()
 
 
 def padded(channels: int) -> int:
@@ -146,4 +149,10 @@ def step(
 def _launch(after: int, x: Tensor, layer: Layer, **given: Tensor | None) -> None:
     from lcv.models.raft import triton_fused as fast
 
-    fast.launch(after, x, layer.packed, layer.kernel, layer.outputs, planes=layer.planes, **given)
+    kernel, outputs = layer.kernel, layer.outputs
+    pixels = x.shape[0] * x.shape[1] * x.shape[2]
+    if not layer.planes and fast.by_library(pixels, x.shape[3], outputs, kernel):
+        sums = layer.convolved(x)
+        fast.launch(after, sums, layer.packed, (1, 1), outputs, summed=True, **given)
+        return
+    fast.launch(after, x, layer.packed, kernel, outputs, planes=layer.planes, **given)

@@ -43,15 +43,15 @@ def _convolve(
     context_pixel,
     z_pixel,
     hidden_pixel,
+    outputs,
+    row,
     C: tl.constexpr,
-    N: tl.constexpr,
-    ROW: tl.constexpr,
     KH: tl.constexpr,
     KW: tl.constexpr,
-    HIDDEN: tl.constexpr,
     AFTER: tl.constexpr,
     ALSO: tl.constexpr,
     FEW: tl.constexpr,
+    SUMMED: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
@@ -65,7 +65,11 @@ def _convolve(
     x += frame * x_frame
     k = tl.arange(0, BK)
     sums = tl.zeros((BM, BN), tl.float32)
-    if FEW:
+    if SUMMED:
+        at = m[:, None] * x_pixel + n[None, :]
+        seen = (m < pixels)[:, None] & (n < outputs)[None, :]
+        sums = tl.load(x + at, mask=seen, other=0.0).to(tl.float32)
+    elif FEW:
         # Few channels: taps and channels are one axis, and every number is fetched for itself.
         for first in range(0, KH * KW * C, BK):
             tap = (first + k) // C
@@ -78,8 +82,8 @@ def _convolve(
             at += (((first + k) % C) * x_channel)[None, :]
             a = tl.load(x + at, mask=seen, other=0.0).to(weight.dtype.element_ty)
             b = tl.load(
-                weight + (first + k)[:, None] * ROW + n[None, :],
-                mask=(first + k < KH * KW * C)[:, None] & (n < ROW)[None, :],
+                weight + (first + k)[:, None] * row + n[None, :],
+                mask=(first + k < KH * KW * C)[:, None] & (n < row)[None, :],
                 other=0.0,
             )
             sums = tl.dot(a, b, sums)
@@ -93,19 +97,19 @@ def _convolve(
             at = (m + dy * w + dx) * x_pixel + (step % BLOCKS) * BK
             a = tl.load(x + at[:, None] + k[None, :], mask=seen[:, None], other=0.0)
             b = tl.load(
-                weight + (step * BK + k)[:, None] * ROW + n[None, :],
-                mask=(n < ROW)[None, :],
+                weight + (step * BK + k)[:, None] * row + n[None, :],
+                mask=(n < row)[None, :],
                 other=0.0,
             )
             sums = tl.dot(a, b, sums)
-    kept = (m < pixels)[:, None] & (n < N)[None, :]
+    kept = (m < pixels)[:, None] & (n < outputs)[None, :]
     point = frame * pixels + m[:, None]
     if (AFTER == 2) or (AFTER == 3):
         sums += tl.load(context + point * context_pixel + n[None, :], mask=kept, other=0.0).to(
             tl.float32
         )
     else:
-        sums += tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32)[None, :]
+        sums += tl.load(bias + n, mask=n < outputs, other=0.0).to(tl.float32)[None, :]
     if AFTER == 1:
         sums = tl.maximum(sums, 0.0)
     if AFTER <= 1:
@@ -115,14 +119,15 @@ def _convolve(
                 also + point * also_pixel + n[None, :], sums.to(also.dtype.element_ty), mask=kept
             )
     elif AFTER == 2:
+        half = outputs // 2
         # The first half of the channels is z, the second r, of which r·h is wanted.
         gate = tl.sigmoid(sums)
-        first = kept & (n < HIDDEN)[None, :]
-        rest = kept & (n >= HIDDEN)[None, :]
+        first = kept & (n < half)[None, :]
+        rest = kept & (n >= half)[None, :]
         tl.store(z + point * z_pixel + n[None, :], gate.to(z.dtype.element_ty), mask=first)
-        at = hidden + point * hidden_pixel + (n - HIDDEN)[None, :]
+        at = hidden + point * hidden_pixel + (n - half)[None, :]
         old = tl.load(at, mask=rest, other=0.0).to(tl.float32)
-        at = out + point * out_pixel + (n - HIDDEN)[None, :]
+        at = out + point * out_pixel + (n - half)[None, :]
         tl.store(at, (gate * old).to(out.dtype.element_ty), mask=rest)
     elif AFTER == 3:
         new = 2 * tl.sigmoid(2 * sums) - 1
@@ -141,6 +146,11 @@ def _convolve(
         tl.store(also + point * also_pixel + n[None, :], flow.to(also.dtype.element_ty), mask=kept)
 
 
+def by_library(pixels: int, inputs: int, outputs: int, kernel: tuple[int, int]) -> bool:
+    """Whether cuDNN's convolution, and what follows it in a kernel of its own, is the faster."""
+    return False
+
+
 def tiles(pixels: int, outputs: int) -> tuple[int, int, int]:
     """BM, BN and warps: small tiles where there are few, so that no processor idles."""
     if outputs <= 16:
@@ -157,19 +167,16 @@ def launch(
     kernel: tuple[int, int],
     outputs: int,
     *,
-    bias: Tensor | None = None,
-    out: Tensor | None = None,
-    also: Tensor | None = None,
-    context: Tensor | None = None,
-    z: Tensor | None = None,
-    hidden: Tensor | None = None,
-    coords: Tensor | None = None,
     planes: bool = False,
+    summed: bool = False,
+    **given: Tensor | None,
 ) -> None:
     """One convolution with what follows it.
 
-    x: (b, h, w, c), channels together, or planes (b, c, h, w) of few channels
+    x: (b, h, w, c), channels together; or planes (b, c, h, w) of few channels; or, summed, what a
+    library has convolved already
     packed: (kh·kw·c, outputs or more)
+    given: what follows needs of bias, out, also, context, z, hidden and coords
     """
     if planes:
         b, c, h, w = x.shape
@@ -178,21 +185,20 @@ def launch(
         b, h, w, c = x.shape
         pixel, channel = x.stride(2), 1
     bm, bn, warps = tiles(b * h * w, outputs)
-    given = (bias, out, also, context, z, hidden, coords)
-    pitches = (0 if t is None else t.stride(2) for t in (out, also, context, z, hidden))
+    names = ("bias", "out", "also", "context", "z", "hidden", "coords")
+    tensors = [given.get(name) for name in names]
+    pitches = (0 if t is None else t.stride(2) for t in tensors[1:6])
     with torch.cuda.device_of(x):
         _convolve[(triton.cdiv(h * w, bm), triton.cdiv(outputs, bn), b)](
-            *(x, packed, *(x if t is None else t for t in given)),
-            *(h, w, x.stride(0), pixel, channel, *pitches),
+            *(x, packed, *(x if t is None else t for t in tensors)),
+            *(h, w, x.stride(0), pixel, channel, *pitches, outputs, packed.shape[1]),
             C=c,
-            N=outputs,
-            ROW=packed.shape[1],
             KH=kernel[0],
             KW=kernel[1],
-            HIDDEN=outputs // 2,
             AFTER=after,
-            ALSO=also is not None,
+            ALSO=given.get("also") is not None,
             FEW=planes,
+            SUMMED=summed,
             BM=bm,
             BN=bn,
             BK=64 if not planes and c % 64 == 0 else 32,
