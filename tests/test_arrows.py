@@ -29,11 +29,14 @@ LAYERS = [
 BESIDE: set[tuple[str, str]] = {("studies", "recipes")}
 ONLY_THESE_PACKAGES = {
     "inner_product": {"torch"},
-    "cost_volume": {"torch"},
+    "cost_volume": {"torch", "triton"},
     "layers": {"torch"},
     "losses": {"torch"},
 }
-STANDARD = {"__future__", "collections", "dataclasses", "functools", "itertools", "math", "typing"}
+STANDARD = {
+    *("__future__", "collections", "dataclasses", "functools", "importlib", "itertools", "logging"),
+    *("math", "typing"),
+}
 
 
 def layer_of(room: str) -> int:

@@ -157,7 +157,7 @@ def test_tiles_of_points_equal_the_reference(
     with torch.no_grad():
         states = [operator.build(f1, f2) for operator in operators]
         got, truth = (o.lookup(s, coords) for o, s in zip(operators, states, strict=True))
-    assert states[0].is_tiled
+    assert states[0].backend == "tiled"
     torch.testing.assert_close(got, truth, rtol=0, atol=1e-12)
 
 

@@ -8,6 +8,7 @@ from lcv.cost_volume.expect import expect
 from lcv.cost_volume.forward_interpolate import forward_interpolate
 from lcv.cost_volume.local import local_cost_volume
 from lcv.cost_volume.ondemand import OnDemand, OnDemandState
+from lcv.cost_volume.projected import projected_cost_volume
 from lcv.cost_volume.resize import resize, resize_flow
 from lcv.cost_volume.sample import sample
 from lcv.cost_volume.warp import in_view, warp, warp_clamped
@@ -23,6 +24,7 @@ __all__ = [
     "in_view",
     "local_cost_volume",
     "pixel_grid",
+    "projected_cost_volume",
     "resize",
     "resize_flow",
     "sample",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -25,9 +25,10 @@ __all__ = ["AllPairs", "AllPairsState"]
 class AllPairsState(NamedTuple):
     """What `build` hands to `lookup`. How the costs are laid out is the backend's own affair."""
 
-    costs: tuple[Tensor, ...]
+    costs: Any
     shape: tuple[int, int, int]
     settings: Settings
+    backend: str
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,19 @@ class AllPairs:
         )
         check_pyramid("AllPairs.build", self.levels, h, w)
         settings = self._settings()
-        levels, rx, ry, _, backend = settings
+        levels, rx, ry, *_ = settings
+        backend = choose_backend("AllPairs", self.backend, f1)
+        costs: Any
         if backend == "reference":
             costs = reference.build(f1, f2, levels=levels, scale=self.scale)
+        elif backend == "triton":
+            from lcv.cost_volume.allpairs import triton_impl
+
+            costs = triton_impl.build(f1, f2, levels=levels, scale=self.scale)
         else:
             layout = make_layout(h, w, levels=levels, rx=rx, ry=ry)
-            costs = (torch_impl.build(f1, f2, layout, scale=self.scale),)
-        return AllPairsState(costs, (b, h, w), settings)
+            costs = torch_impl.build(f1, f2, layout, scale=self.scale)
+        return AllPairsState(costs, (b, h, w), settings, backend)
 
     def bytes(self, h: int, w: int) -> int:
         """What the pyramid of two maps h×w takes in float32."""
@@ -95,12 +102,16 @@ class AllPairs:
         check_lookup(
             "AllPairs.lookup", tuple(coords.shape), state.shape, state.settings, self._settings()
         )
-        levels, rx, ry, _, backend = state.settings
-        if backend == "reference":
+        levels, rx, ry, *_ = state.settings
+        if state.backend == "reference":
             return reference.lookup(state.costs, coords, rx=rx, ry=ry)
+        if state.backend == "triton":
+            from lcv.cost_volume.allpairs import triton_impl
+
+            return triton_impl.lookup(state.costs, coords, levels=levels, rx=rx, ry=ry)
         layout = make_layout(h, w, levels=levels, rx=rx, ry=ry)
-        return torch_impl.lookup(state.costs[0], coords, layout)
+        return torch_impl.lookup(state.costs, coords, layout)
 
     def _settings(self) -> Settings:
         rx, ry = check_radius("AllPairs", self.radius)
-        return Settings(self.levels, rx, ry, self.scale, choose_backend("AllPairs", self.backend))
+        return Settings(self.levels, rx, ry, self.scale, self.backend)

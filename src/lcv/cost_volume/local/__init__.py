@@ -44,7 +44,11 @@ def local_cost_volume(
     )
     u, v = check_window(name, window)
     check_order(name, order)
-    run = {"reference": reference.local_cost_volume, "torch": torch_impl.local_cost_volume}[
-        choose_backend(name, backend)
-    ]
+    why = "with channels kept there is nothing to sum" if keep_channels else ""
+    chosen = choose_backend(name, backend, f1, why)
+    run = reference.local_cost_volume if chosen == "reference" else torch_impl.local_cost_volume
+    if chosen == "triton":
+        from lcv.cost_volume.local import triton_impl
+
+        run = triton_impl.local_cost_volume
     return run(f1, f2, u, v, scale=scale, keep_channels=keep_channels, x_outer=order == "x_outer")

@@ -22,6 +22,9 @@ from lcv.errors import ArgumentError
 
 __all__ = ["OnDemand", "OnDemandState"]
 
+TILED = "tiled"
+"""The torch backend's way where neighbouring points share features."""
+
 
 class OnDemandState(NamedTuple):
     """What `build` hands to `lookup`. How the features are laid out is the backend's affair."""
@@ -29,7 +32,7 @@ class OnDemandState(NamedTuple):
     features: tuple[Tensor, ...]
     shape: tuple[int, int, int]
     settings: Settings
-    is_tiled: bool = False
+    backend: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class OnDemand:
     Pooling and bilinear reading are linear in f2, so both give the same costs, to rounding.
 
     levels, radius, scale: as for `AllPairs`
-    max_bytes: what a lookup, or its backward pass, may hold beside its inputs and its result
+    max_bytes: what a lookup, or its backward pass, may hold beside its inputs and its result;
+        the Triton kernels hold less than twice the result and do not ask
     """
 
     levels: int = 4
@@ -67,16 +71,20 @@ class OnDemand:
         )
         check_pyramid("OnDemand.build", self.levels, h, w)
         settings = self._settings()
-        levels, rx, ry, _, backend = settings
-        if backend == "reference":
-            return OnDemandState((f1, f2), (b, h, w), settings)
-        # On a CPU neighbouring points share features; gradients have a path of their own.
-        if f1.device.type == "cpu" and not torch.is_grad_enabled() and not _is_traced():
+        levels, rx, ry, *_ = settings
+        backend = choose_backend("OnDemand", self.backend, f1)
+        features: tuple[Tensor, ...] = (f1, f2)
+        if backend == "triton":
+            from lcv.cost_volume.ondemand import triton_impl
+
+            features = triton_impl.build(f1, f2, levels=levels, scale=self.scale)
+        elif backend == "torch" and _can_share(f1):
+            backend = TILED
             features = tiled.build(f1, f2, levels=levels, rx=rx, scale=self.scale)
-            return OnDemandState(features, (b, h, w), settings, is_tiled=True)
-        plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
-        features = torch_impl.build(f1, f2, plan, scale=self.scale)
-        return OnDemandState(features, (b, h, w), settings)
+        elif backend == "torch":
+            plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
+            features = torch_impl.build(f1, f2, plan, scale=self.scale)
+        return OnDemandState(features, (b, h, w), settings, backend)
 
     def lookup(self, state: OnDemandState, coords: Tensor) -> Tensor:
         """The costs in a window around where each pixel is believed to go; see AllPairs.lookup.
@@ -90,20 +98,26 @@ class OnDemand:
         check_lookup(
             "OnDemand.lookup", tuple(coords.shape), state.shape, state.settings, self._settings()
         )
-        levels, rx, ry, _, backend = state.settings
-        if backend == "reference":
+        levels, rx, ry, *_ = state.settings
+        if state.backend == "triton":
+            from lcv.cost_volume.ondemand import triton_impl
+
+            return triton_impl.lookup(state.features, coords, levels=levels, rx=rx, ry=ry)
+        if state.backend == "reference":
             f1, f2 = state.features
             return reference.lookup(f1, f2, coords, levels=levels, rx=rx, ry=ry, scale=self.scale)
-        if state.is_tiled:
+        if state.backend == TILED:
             return tiled.lookup(state.features, coords, rx=rx, ry=ry, max_bytes=self.max_bytes)
         plan = torch_impl.make_plan(h, w, levels=levels, rx=rx, ry=ry, max_bytes=self.max_bytes)
         return torch_impl.lookup(state.features, coords, plan)
 
     def _settings(self) -> Settings:
         rx, ry = check_radius("OnDemand", self.radius)
-        return Settings(self.levels, rx, ry, self.scale, choose_backend("OnDemand", self.backend))
+        return Settings(self.levels, rx, ry, self.scale, self.backend)
 
 
-def _is_traced() -> bool:
-    """Whether a compiler looks on, which cannot follow sizes that depend on the coordinates."""
-    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+def _can_share(f1: Tensor) -> bool:
+    """Whether neighbouring points may share features: on a CPU, without gradients, and where no
+    compiler looks on, which cannot follow sizes that depend on the coordinates."""
+    traced = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+    return f1.device.type == "cpu" and not torch.is_grad_enabled() and not traced

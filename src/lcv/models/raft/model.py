@@ -24,6 +24,7 @@ from lcv.layers.images import as_input
 from lcv.layers.padding import MODES, Padding, padding_for
 from lcv.models.raft.encoder import BottleneckBlock, Encoder, ResidualBlock, no_norm
 from lcv.models.raft.export import EXPORT_RULE, traceable
+from lcv.models.raft.fast import FastRAFT
 from lcv.models.raft.names import FAMILIES
 from lcv.models.raft.update import FlowHead, MotionEncoder, RecurrentUnit, UpdateBlock
 from lcv.models.raft.upsample import bilinear_upsample, convex_upsample
@@ -127,15 +128,19 @@ class RAFT(nn.Module):
         (image,) = as_input("RAFT", self.fnet.conv1.weight, image=image)
         height, width = image.shape[-2:]
         padding = padding_for(height, width, self.stride, MODES[0] if pad is None else pad)
+        self.check_size(height, width)
+        image = padding.apply(image) * (2 / 255) - 1
+        matching = self.fnet(image)
+        return Features(matching, self.cnet(image) if role == "first" else None, padding)
+
+    def check_size(self, height: int, width: int) -> None:
+        """Refuse an image too small for the pyramid."""
         if min(height, width) < self.least_side:
             raise ShapeError(
                 f"RAFT: the image is {height}×{width} pixels, wanted at least {self.least_side} "
                 f"both ways, so that its features can be halved {LEVELS - 1} times. Enlarge it "
                 f"first."
             )
-        image = padding.apply(image) * (2 / 255) - 1
-        matching = self.fnet(image)
-        return Features(matching, self.cnet(image) if role == "first" else None, padding)
 
     def match(
         self,
@@ -199,7 +204,7 @@ class RAFT(nn.Module):
         if self.update_block.mask is None:
             return bilinear_upsample(flow)
         # A quarter balances gradients, as the authors have it.
-        return convex_upsample(flow, 0.25 * self.update_block.mask(h))
+        return convex_upsample(flow, self.update_block.mask(h), 0.25)
 
     def encodes_by_role(self) -> bool:
         """No: features of a first frame serve as a second's."""
@@ -224,6 +229,10 @@ class RAFT(nn.Module):
         """Encoders, update block and upsampling."""
         blocks = (self.fnet, self.cnet, self.update_block)
         return [*((block, "forward") for block in blocks), (self, "upsample")]
+
+    def for_inference(self, dtype: torch.dtype) -> FastRAFT:
+        """The same function, prepared for prediction; see `lcv.models.fast.Prepared`."""
+        return FastRAFT(self, dtype)
 
     def core_for_export(self, lookup: str) -> nn.Module:
         """A copy whose costs are read by one of torch's own operators."""

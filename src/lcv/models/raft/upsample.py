@@ -6,19 +6,28 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lcv.cost_volume.backend import choose_backend
 from lcv.cost_volume.resize import resize_flow
 
 FACTOR = 8
 
 
-def convex_upsample(flow: Tensor, mask: Tensor) -> Tensor:
+def convex_upsample(
+    flow: Tensor, mask: Tensor, factor: float = 1.0, backend: str = "auto"
+) -> Tensor:
     """Each fine pixel a convex mix of the nine coarse ones around it.
 
-    flow: (b, 2, h, w), mask: (b, 9·8·8, h, w) logits → (b, 2, 8h, 8w)
+    flow: (b, 2, h, w), mask: (b, 9·8·8, h, w), which times factor are logits → (b, 2, 8h, 8w)
     Conventions: the nine neighbours are row-major, outside the map they count as flow 0; of the
     two eights the first is the row within the coarse pixel.
     """
+    if choose_backend("convex_upsample", backend, flow) == "triton":
+        from lcv.models.raft import triton_upsample
+
+        out: Tensor = triton_upsample.upsample_op(flow.float(), mask, factor)
+        return out.to(flow.dtype)
     b, _, h, w = flow.shape
+    mask = mask if factor == 1 else factor * mask
     weights = torch.softmax(mask.float().to(flow.dtype).view(b, 9, FACTOR, FACTOR, h, w), dim=1)
     around = F.unfold(FACTOR * flow, 3, padding=1).view(b, 2, 9, h, w)
     with torch.autocast(flow.device.type, enabled=False):

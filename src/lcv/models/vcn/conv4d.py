@@ -123,7 +123,11 @@ class VolumeFilter(nn.Module):
         self.up1 = Block4d(channels)
 
     def forward(self, volume: Tensor) -> Tensor:
-        full = F.relu(self.project(volume))
+        return self.filter(over_window(self.project.conv, volume))
+
+    def filter(self, projected: Tensor) -> Tensor:
+        """The same for a volume whose channels `project.conv` has mixed: (b, B, u, v, h, w)."""
+        full = F.relu(over_window(self.project.norm, projected))
         half = self.down1(full)
         quarter = self.up3(self.down2(half))
         half = self.up2(half + resize_volume(quarter, half.shape[2:]))

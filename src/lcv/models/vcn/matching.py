@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, cat, nn
 
-from lcv.cost_volume.local import local_cost_volume
+from lcv.cost_volume.projected import projected_cost_volume
 from lcv.cost_volume.resize import resize
 from lcv.inner_product.precision import at_least_float32
 from lcv.models.vcn.conv4d import SeparableConv4d, VolumeFilter
@@ -139,9 +139,9 @@ class MatchingLevel(nn.Module):
         context: (b, c, h, w), frame 1's feature before normalisation. start: (b, 2, h, w), the
         coarser flow on this level; inherited: the coarser hypotheses on this level.
         """
-        volume = local_cost_volume(g1, g2, self.window, keep_channels=True)  # (b, c, u, v, h, w)
-        volume = F.leaky_relu(volume, SLOPE, inplace=True)
-        scores = self.score(self.filter(volume))  # (b, B, u, v, h, w)
+        mix = self.filter.project.conv.weight.flatten(1)  # (B, c)
+        volume = projected_cost_volume(g1, g2, mix, self.window, slope=SLOPE)
+        scores = self.score(self.filter.filter(volume))  # (b, B, u, v, h, w)
         shape = scores.shape[:2]
         flows, entropies = soft_winner_take_all(scores.flatten(0, 1))
         flows, entropies = flows.unflatten(0, shape), entropies.unflatten(0, shape)

@@ -1,0 +1,313 @@
+"""The lookup without the volume: tiles of points against the pixels that their windows cover.
+
+Neighbouring points look at neighbouring windows. A program takes a tile of 8×8 points and one level,
+finds the box of frame-2 pixels that any of the windows covers, and multiplies the tile's features
+with those of the box, 64 pixels at a time, on the tensor cores. Pieces that no window wants are
+skipped, so where the flow tears a tile apart the work grows with what is seen, and never beyond the
+product with the whole level. What a window wants of a product is kept, 100 numbers a point and level
+(r = 4), and mixed by the kernels of `allpairs`. Features are all that stays in memory.
+
+For smooth flow, r = 4 and c channels of s bytes, a tile and level cost 17·17 box pixels: 64·289·c·2
+operations and 289·c·s bytes out of the L2 cache. In half precision that is 64 operations a byte, so
+L2's bandwidth binds and the tensor cores wait; in float32 without TF32 the arithmetic does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from lcv.cost_volume.allpairs.triton_impl import pack
+from lcv.cost_volume.allpairs.triton_windows import (
+    add_windows,
+    dense,
+    read_windows,
+    slopes,
+    window_of,
+)
+
+TILE, CELLS, CHANNELS, WARPS = 8, 64, 64, 8
+
+
+@triton.jit
+def _tile(coords, frame, tile, level, h, w, RX, RY, LEVELS, TILE: tl.constexpr):
+    """A tile's points and windows, and the box of the level's pixels that the windows cover."""
+    lane = tl.arange(0, TILE * TILE)
+    across = tl.cdiv(w, TILE)
+    x = (tile % across) * TILE + lane % TILE
+    y = (tile // across) * TILE + lane // TILE
+    valid = (x < w) & (y < h)
+    pixel = y * w + x
+    column, row, _, _ = window_of(coords, frame, pixel, valid, h * w, level, h, w, RX, RY, LEVELS)
+    far = 1 << 30
+    left = tl.maximum(tl.min(tl.where(valid, column, far)), 0)
+    top = tl.maximum(tl.min(tl.where(valid, row, far)), 0)
+    right = tl.minimum(tl.max(tl.where(valid, column, -far)) + 2 * RX + 2, w >> level)
+    bottom = tl.minimum(tl.max(tl.where(valid, row, -far)) + 2 * RY + 2, h >> level)
+    wide = tl.maximum(right - left, 0)
+    return pixel, valid, column, row, left, top, wide, wide * tl.maximum(bottom - top, 0)
+
+
+@triton.jit
+def _piece(first, left, top, wide, count, column, row, valid, RX, RY, CELLS: tl.constexpr):
+    """Some pixels of a box, the cells of each window that they are, and who wants which."""
+    cell = first + tl.arange(0, CELLS)
+    x = left + cell % wide
+    y = top + cell // wide
+    i = x[None, :] - column[:, None]
+    j = y[None, :] - row[:, None]
+    wanted = (i >= 0) & (i < 2 * RX + 2) & (j >= 0) & (j < 2 * RY + 2)
+    wanted &= valid[:, None] & (cell < count)[None, :]
+    return x, y, cell < count, j * (2 * RX + 2) + i, wanted
+
+
+@triton.jit
+def _level_start(level, h, w, LEVELS: tl.constexpr):
+    start = 0
+    for finer in tl.static_range(LEVELS):
+        start += tl.where(finer < level, (h >> finer) * (w >> finer), 0)
+    return start
+
+
+@triton.jit
+def _products(
+    points,
+    packed,
+    coords,
+    out,
+    h,
+    w,
+    total,
+    RX: tl.constexpr,
+    RY: tl.constexpr,
+    LEVELS: tl.constexpr,
+    TILE: tl.constexpr,
+    CELLS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    C: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    WINDOW: tl.constexpr = (2 * RX + 2) * (2 * RY + 2)
+    level = tl.program_id(1)
+    frame = tl.program_id(2)
+    pixel, valid, column, row, left, top, wide, count = _tile(
+        coords, frame, tl.program_id(0), level, h, w, RX, RY, LEVELS, TILE
+    )
+    points += (frame.to(tl.int64) * (h * w) + pixel)[:, None] * C
+    packed += (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
+    out += (frame.to(tl.int64) * (h * w) + pixel)[:, None] * (LEVELS * WINDOW) + level * WINDOW
+    first = 0
+    while first < count:
+        x, y, real, cell, wanted = _piece(
+            first, left, top, wide, count, column, row, valid, RX, RY, CELLS
+        )
+        if tl.max(wanted.to(tl.int32)) > 0:
+            there = packed + ((y * (w >> level) + x) * C)[None, :]
+            costs = tl.zeros((TILE * TILE, CELLS), tl.float32)
+            for k in range(0, C, CHANNELS):
+                channel = k + tl.arange(0, CHANNELS)
+                f1 = tl.load(
+                    points + channel[None, :],
+                    mask=valid[:, None] & (channel < C)[None, :],
+                    other=0.0,
+                )
+                f2 = tl.load(
+                    there + channel[:, None], mask=real[None, :] & (channel < C)[:, None], other=0.0
+                )
+                costs = tl.dot(f1, f2, costs, input_precision=PRECISION)
+            tl.store(out + cell, costs.to(out.dtype.element_ty), mask=wanted)
+        first += CELLS
+
+
+@triton.jit
+def _push(
+    points,
+    packed,
+    coords,
+    grad,
+    grad_points,
+    grad_packed,
+    h,
+    w,
+    total,
+    RX: tl.constexpr,
+    RY: tl.constexpr,
+    LEVELS: tl.constexpr,
+    TILE: tl.constexpr,
+    CELLS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    C: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    WINDOW: tl.constexpr = (2 * RX + 2) * (2 * RY + 2)
+    frame = tl.program_id(2)
+    channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    some = (channel < C)[None, :]
+    sums = tl.zeros((TILE * TILE, CHANNELS), tl.float32)
+    for level in range(LEVELS):
+        pixel, valid, column, row, left, top, wide, count = _tile(
+            coords, frame, tl.program_id(0), level, h, w, RX, RY, LEVELS, TILE
+        )
+        point = (frame.to(tl.int64) * (h * w) + pixel)[:, None]
+        f1 = tl.load(points + point * C + channel[None, :], mask=valid[:, None] & some, other=0.0)
+        start = (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
+        of = grad + point * (LEVELS * WINDOW) + level * WINDOW
+        first = 0
+        while first < count:
+            x, y, real, cell, wanted = _piece(
+                first, left, top, wide, count, column, row, valid, RX, RY, CELLS
+            )
+            if tl.max(wanted.to(tl.int32)) > 0:
+                g = tl.load(of + cell, mask=wanted, other=0.0)
+                there = start + ((y * (w >> level) + x) * C)[:, None] + channel[None, :]
+                f2 = tl.load(packed + there, mask=real[:, None] & some, other=0.0)
+                sums = tl.dot(g, f2, sums, input_precision=PRECISION)
+                share = tl.dot(tl.trans(g), f1, input_precision=PRECISION)
+                tl.atomic_add(grad_packed + there, share, mask=real[:, None] & some, sem="relaxed")
+            first += CELLS
+    pixel, valid, column, row, left, top, wide, count = _tile(
+        coords, frame, tl.program_id(0), 0, h, w, RX, RY, LEVELS, TILE
+    )
+    to = grad_points + (frame.to(tl.int64) * (h * w) + pixel)[:, None] * C + channel[None, :]
+    tl.store(to, sums.to(grad_points.dtype.element_ty), mask=valid[:, None] & some)
+
+
+def build(f1: Tensor, f2: Tensor, *, levels: int, scale: float) -> tuple[Tensor, Tensor]:
+    """Points of frame 1 (b, h·w, c), scaled, and the packed levels of frame 2 (b, total, c)."""
+    points = (scale * f1).flatten(2).transpose(1, 2).contiguous()
+    return points, pack(f2, levels=levels)
+
+
+def lookup(
+    features: tuple[Tensor, ...], coords: Tensor, *, levels: int, rx: int, ry: int
+) -> Tensor:
+    """See `lcv.cost_volume.ondemand.OnDemand.lookup`; features as `build` gives them."""
+    points, packed = features
+    return lookup_op(points, packed, coords, levels, rx, ry)
+
+
+def window_costs(
+    points: Tensor, packed: Tensor, coords: Tensor, *, levels: int, rx: int, ry: int
+) -> Tensor:
+    """Whole-pixel costs under every window: (b·h·w, levels·(2ry+2)·(2rx+2)); out of view undefined."""
+    n = points.shape[0] * points.shape[1]
+    out = points.new_empty(n, levels * (2 * rx + 2) * (2 * ry + 2))
+    _launch(_products, (points, packed, coords, out), levels, levels, rx, ry)
+    return out
+
+
+@torch.library.custom_op("lcv::ondemand_lookup", mutates_args=())
+def lookup_op(
+    points: Tensor, packed: Tensor, coords: Tensor, levels: int, rx: int, ry: int
+) -> Tensor:
+    """Windows of the costs of points and packed features, (b, levels·u·v, h, w)."""
+    b, _, h, w = coords.shape
+    here = coords.contiguous()
+    costs = window_costs(points, packed, here, levels=levels, rx=rx, ry=ry)
+    out = points.new_empty(b, levels * (2 * rx + 1) * (2 * ry + 1), h, w)
+    read_windows(costs, here, out, levels=levels, rx=rx, ry=ry, every=False)
+    return out
+
+
+@lookup_op.register_fake
+def _(points: Tensor, packed: Tensor, coords: Tensor, levels: int, rx: int, ry: int) -> Tensor:
+    b, _, h, w = coords.shape
+    return points.new_empty(b, levels * (2 * rx + 1) * (2 * ry + 1), h, w)
+
+
+@torch.library.custom_op("lcv::ondemand_backward", mutates_args=())
+def backward_op(
+    grad: Tensor,
+    points: Tensor,
+    packed: Tensor,
+    coords: Tensor,
+    levels: int,
+    rx: int,
+    ry: int,
+    of_coords: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of points, packed and coords (empty unless asked for).
+
+    Several tiles see the same pixel of frame 2, so its gradient is added atomically, in float32.
+    """
+    window: dict[str, Any] = {"levels": levels, "rx": rx, "ry": ry, "every": False}
+    here, grad = coords.contiguous(), dense(grad)
+    cells = points.new_empty(
+        points.shape[0] * points.shape[1], levels * (2 * rx + 2) * (2 * ry + 2)
+    )
+    add_windows(cells, here, grad, **window)
+    grad_points = torch.empty_like(points)
+    grad_packed = torch.zeros_like(packed, dtype=torch.float32)
+    blocks = triton.cdiv(points.shape[2], _channels(points))
+    given = (points, packed, here, cells, grad_points, grad_packed)
+    _launch(_push, given, blocks, levels, rx, ry)
+    grad_coords = coords.new_empty(0)
+    if of_coords:
+        costs = window_costs(points, packed, here, levels=levels, rx=rx, ry=ry)
+        grad_coords = slopes(costs, here, grad, **window).to(coords.dtype)
+    return grad_points, grad_packed.to(packed.dtype), grad_coords
+
+
+@backward_op.register_fake
+def _(
+    grad: Tensor,
+    points: Tensor,
+    packed: Tensor,
+    coords: Tensor,
+    levels: int,
+    rx: int,
+    ry: int,
+    of_coords: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    of = torch.empty_like(coords, memory_format=torch.contiguous_format)
+    return (
+        torch.empty_like(points),
+        torch.empty_like(packed),
+        of if of_coords else coords.new_empty(0),
+    )
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, levels, rx, ry = inputs
+    ctx.save_for_backward(*tensors)
+    ctx.settings = (levels, rx, ry)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    wants = ctx.needs_input_grad
+    points, packed, coords = backward_op(grad, *ctx.saved_tensors, *ctx.settings, wants[2])
+    return points, packed, coords if wants[2] else None, None, None, None
+
+
+lookup_op.register_autograd(_backward, setup_context=_save)
+
+
+def _channels(points: Tensor) -> int:
+    """Channels taken at a time: half as many where numbers are twice as wide."""
+    c, most = points.shape[2], CHANNELS // (points.element_size() // 2)
+    return min(most, max(16, triton.next_power_of_2(c)))
+
+
+def _launch(kernel, given, second, levels, rx, ry) -> None:  # type: ignore[no-untyped-def]
+    points, packed, coords = given[:3]
+    b, _, h, w = coords.shape
+    # As torch's own products: TF32 only where it has been allowed.
+    tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
+    with torch.cuda.device_of(coords):
+        kernel[(triton.cdiv(w, TILE) * triton.cdiv(h, TILE), second, b)](
+            *given,
+            *(h, w, packed.shape[1]),
+            RX=rx,
+            RY=ry,
+            LEVELS=levels,
+            TILE=TILE,
+            CELLS=CELLS,
+            CHANNELS=_channels(points),
+            C=points.shape[2],
+            PRECISION="tf32" if tf32 else "ieee",
+            num_warps=WARPS,
+        )

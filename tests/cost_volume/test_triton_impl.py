@@ -1,0 +1,49 @@
+"""The GPU kernels against their references: in Triton's interpreter, and on CUDA."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from benchmarks import kernel_checks
+
+from testing.extras import needs
+
+HERE = Path(__file__)
+
+
+def test_interpreted_kernels_answer_to_their_references():
+    needs("triton")
+    paths = [str(HERE.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, str(HERE.parents[1] / "testing" / "interpreted.py")],
+        env={
+            **os.environ,
+            "TRITON_INTERPRET": "1",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(paths),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found) == len(list(kernel_checks.cases(small=True)))
+    assert kernel_checks.bad(found) == []
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_kernels_answer_to_their_references_on_cuda():
+    assert kernel_checks.bad(kernel_checks.check("cuda")) == []
+
+
+def test_a_wrong_kernel_would_be_found():
+    row = {"case": "x", "dtype": "float32", "results": [[1e-3, 1e-6], [0.0, 1e-6]]}
+    assert kernel_checks.bad([row]) == ["x, float32, result 0: error 1.00e-03, allowed 1.00e-06"]
+    assert kernel_checks.bad([{**row, "results": [[float("nan"), 1.0]]}]) != []
