@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import numpy as np
 import pytest
+from PIL import Image
 
 import lcv
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.result import FlowResult
-from lcv.visual.colours import flow_to_colour
+from lcv.visual.colours import flow_to_colour, picture_scale
 from testing.extras import needs
 
 
@@ -40,7 +43,7 @@ def test_png_is_the_picture_and_kitti_must_be_asked_for(result, tmp_path):
 
 
 def test_the_picture_is_the_wheels(result, tmp_path):
-    assert np.array_equal(result.picture(), flow_to_colour(result.flow))
+    assert np.array_equal(result.picture(), flow_to_colour(result.flow, picture_scale(result.flow)))
     result.save(tmp_path / "auto.ppm")
     assert np.array_equal(lcv.read_image(tmp_path / "auto.ppm"), result.picture())
 
@@ -71,3 +74,12 @@ def test_refusals(result, tmp_path, name, options, kind, message):
     with pytest.raises(kind, match=message):
         result.save(tmp_path / name, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_is_one_line_and_a_picture():
+    flow = np.zeros((5, 7, 2), np.float32)
+    flow[0, 0] = (3, 4)
+    result = FlowResult(flow)
+    assert repr(result) == "FlowResult(7×5, mean 0.14 px, longest 5.0)"
+    png = np.asarray(Image.open(BytesIO(result._repr_png_())))
+    assert np.array_equal(png, result.picture())

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     network = parser.add_argument_group("the network")
     network.add_argument(
-        "--model", default="raft-large", help="its name, or file.py:factory (%(default)s)"
+        "--model", help="its name, a file of weights, or file.py:factory (raft-large)"
     )
     network.add_argument(
         "--weights", metavar="FILE", help="a checkpoint, or a published one's name (embedded ones)"
@@ -123,13 +123,16 @@ def _parser() -> argparse.ArgumentParser:
 def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
     from lcv.cli.predict_progress import Terminal
     from lcv.cluster import Cluster
+    from lcv.models.build import network_and_weights
     from lcv.predict.predictor import Predictor
     from lcv.predict.run import Run
 
     job = _job(chosen, inputs)
+    named = chosen.model or (None if chosen.weights else "raft-large")
+    model, weights = network_and_weights(named, chosen.weights)
     options = {
-        "model": chosen.model,
-        "weights": chosen.weights,
+        "model": model,
+        "weights": weights,
         "device": chosen.device,
         "iters": chosen.iters,
         "pad": chosen.pad,

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from lcv.data.formats.flow import FORMATS, write_flow
 from lcv.data.formats.image import write_image
 from lcv.data.formats.kitti import write_kitti
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.memory import Plan
-from lcv.visual.colours import flow_to_colour
+from lcv.visual.colours import flow_to_colour, picture_scale
 
 PICTURES = (".png", ".jpg", ".jpeg", ".ppm")
 FLOWS = tuple(suffix for suffix in FORMATS if suffix != ".png")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FlowResult:
     """Flow of one pair, and where asked what goes with it.
 
@@ -43,10 +45,21 @@ class FlowResult:
     def picture(self, max_flow: float | None = None) -> np.ndarray:
         """The flow as colours, (H, W, 3) uint8 RGB.
 
-        max_flow: the length in pixels drawn in full colour; by default the longest in this flow,
-        which `lcv.visual.colours.flow_scale` tells
+        max_flow: the length in pixels drawn in full colour; by default `picture_scale` of this flow
         """
-        return flow_to_colour(self.flow, max_flow)
+        return flow_to_colour(self.flow, max_flow or picture_scale(self.flow))
+
+    def __repr__(self) -> str:
+        height, width, _ = self.flow.shape
+        length = np.hypot(self.flow[..., 0], self.flow[..., 1])
+        return (
+            f"FlowResult({width}×{height}, mean {length.mean():.2f} px, longest {length.max():.1f})"
+        )
+
+    def _repr_png_(self) -> bytes:
+        """The picture, as a notebook shows it."""
+        Image.fromarray(self.picture()).save(content := BytesIO(), "png")
+        return content.getvalue()
 
     def save(
         self,

@@ -1,35 +1,33 @@
 """The scale of pictures where none is given: one for a whole sequence, known before it begins.
 
-It comes from a few pairs spread over the sequence: the length within which 99 of 100 of their pixels
-move, in the pair that moves most. A scale for every picture would make a clip flicker.
+It comes from all pairs of a short sequence, and from a few spread over a long one: `picture_scale` of
+the pair that moves most. A scale for every picture would make a clip flicker.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import numpy as np
 
-from lcv.errors import ArgumentError, LcvError
+from lcv.errors import LcvError
 from lcv.predict.sources import RawFrame, Sequence
-from lcv.visual.colours import EPSILON, flow_scale
+from lcv.visual.colours import picture_scale
+from lcv.visual.legend import readable_scale
 
-MOST_SAMPLES = 5
-SHARE = 99.0  # a few wild pixels must not make the rest pale
-PAIRS_A_SAMPLE = 8  # which bounds what the scale costs
+SHORT, FEWEST, MOST = 8, 3, 5  # fewer pairs than SHORT are all looked at, of more an eighth
 FlowOf = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def own_scale(flow: np.ndarray) -> float:
-    """The longest motion of one flow (H, W, 2), rounded up so that it can be said and reused."""
-    return rounded_up(flow_scale(flow))
+    """The scale of one flow (H, W, 2), rounded up so that it can be said and reused."""
+    return readable_scale(picture_scale(flow))
 
 
 def sample_pairs(pairs: int) -> list[int]:
-    """The pairs of a sequence that its scale is taken from: one to five, evenly spread."""
-    count = min(MOST_SAMPLES, max(1, pairs // PAIRS_A_SAMPLE))
+    """The pairs of a sequence that its scale is taken from, evenly spread."""
+    count = pairs if pairs < SHORT else min(MOST, max(FEWEST, pairs // 8))
     return [(2 * i + 1) * pairs // (2 * count) for i in range(count)]
 
 
@@ -50,16 +48,5 @@ def _scales(flow_of: FlowOf, sequence: Sequence, chosen: frozenset[int] | None) 
         ):
             # What cannot be computed is said by the job itself when it comes to this pair.
             with suppress(LcvError):
-                flow = flow_of(before.image, frame.image)
-                length = np.hypot(flow[..., 0], flow[..., 1])
-                yield rounded_up(float(np.percentile(length, SHARE)) + EPSILON)
+                yield own_scale(flow_of(before.image, frame.image))
         before = frame
-
-
-def rounded_up(value: float) -> float:
-    """At least `value`, of three significant digits: 23.412 → 23.5."""
-    if not (math.isfinite(value) and value > 0):
-        raise ArgumentError(f"a scale of {value!r} cannot be used, wanted a positive number")
-    digits = 2 - math.floor(math.log10(value))
-    scaled = value * 10.0**digits
-    return float(f"{math.ceil(scaled - 1e-9 * scaled) / 10.0**digits:.3g}")
