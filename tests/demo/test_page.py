@@ -36,6 +36,7 @@ def test_the_page_in_a_real_browser(tmp_path):
             takes_frames_runs_and_follows_a_slider(server, browser, frames)
             takes_a_film_and_goes_through_its_frames(browser, tmp_path)
             says_in_a_sentence_that_a_text_is_no_picture(browser, frames, tmp_path)
+            forgets_old_results_when_a_run_fails(browser, frames, tmp_path)
             shows_the_learned_W(browser)
             gives_out_its_own_pictures(server)
             refuses_files_outside_its_folder(server, tmp_path)
@@ -109,6 +110,27 @@ def says_in_a_sentence_that_a_text_is_no_picture(browser, frames, tmp_path):
     until(lambda: "Drop" in browser.read("#drop"), "an empty place for files")
     browser.upload(*frames)
     until(lambda: "first.png and second.png" in browser.read("#status"), "the next frames")
+
+
+def forgets_old_results_when_a_run_fails(browser, frames, tmp_path):
+    browser.click("#run")
+    until(lambda: browser.source("flow-raft-small"), "results of the frames before")
+    small = [tmp_path / "small1.png", tmp_path / "small2.png"]
+    for path, frame in zip(small, moving(2, (30, 40)), strict=True):
+        write_image(path, frame)
+    browser.upload(*small)
+    until(lambda: "small1.png and small2.png" in browser.read("#status"), "the small frames")
+    browser.click("#run")
+
+    def sentences() -> str:
+        found = browser.driver.find_elements("css selector", ".toast-body")
+        return " ".join(each.text for each in found)
+
+    until(lambda: "at least" in sentences(), "a sentence about their size")
+    assert not browser.source("flow-raft-small")
+    assert "…" in browser.read("#numbers-raft-small")
+    browser.upload(*frames)
+    until(lambda: "first.png and second.png" in browser.read("#status"), "the frames again")
 
 
 def shows_the_learned_W(browser):

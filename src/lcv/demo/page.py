@@ -272,6 +272,7 @@ class Page:
             self.first: inputs.first,
             self.second: inputs.second,
             self.truth: gr.Image(inputs.truth, visible=known),
+            self.key: gr.Image(None),
             **self._visible(settings.models, known),
         }
         wanted = functools.partial(self.latest.wants, session, settings)
@@ -284,13 +285,16 @@ class Page:
             }
 
     def _visible(self, models: tuple[str, ...], truth: bool) -> dict[Any, Any]:
-        """Which places the results will have, before they come."""
+        """Which places the results will have, empty until they come: a run may fail."""
         rows = {row: truth or row != "error" for row in ROWS}
         return {
             **{self.captions[row]: gr.Markdown(visible=there) for row, there in rows.items()},
-            **{self.headings[name]: gr.Markdown(visible=name in models) for name in MODELS},
             **{
-                place: gr.Image(visible=name in models and rows[row])
+                place: gr.Markdown(heading(name), visible=name in models)
+                for name, place in self.headings.items()
+            },
+            **{
+                place: gr.Image(None, visible=name in models and rows[row])
                 for (name, row), place in self.grid.items()
             },
         }

@@ -14,6 +14,7 @@ import gradio as gr
 from lcv.errors import LcvError
 
 logger = logging.getLogger("lcv")
+SECONDS = 15  # after which a sentence goes by itself
 
 
 def said(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,14 +38,14 @@ def _sentences() -> Iterator[None]:
     try:
         yield
     except LcvError as error:
-        raise gr.Error(str(error), duration=None, title="Sorry", print_exception=False) from None
+        raise gr.Error(str(error), duration=SECONDS, title="Sorry", print_exception=False) from None
     except (gr.Error, GeneratorExit):
         raise
     except Exception as error:
         logger.exception("the page could not do what it was asked for")
         raise gr.Error(
             f"This is a fault of the page ({type(error).__name__}); its terminal says more.",
-            duration=None,
+            duration=SECONDS,
             title="Sorry",
             print_exception=False,
         ) from None

@@ -33,7 +33,6 @@ FEWEST, MOST = 1, 32
 HIDDEN = np.array([196, 30, 58], np.uint8)
 ERROR_LIMIT = 5.0
 """The error in pixels that is drawn white."""
-"""Arrows are twice as long as the motion, as their caption says: most motions are short."""
 
 
 @dataclass(frozen=True)
