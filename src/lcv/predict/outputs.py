@@ -5,7 +5,7 @@ OUT/kitti/…png                    the flow in KITTI's encoding
 OUT/picture/…png                  the flow in colours
 OUT/overlay/…png                  frame 1 with arrows
 OUT/occluded/…png                 white where frame 2 does not show what frame 1 does
-OUT/warp_error/…png               |frame 1 − frame 2 warped back|, 0 … 255, 0 also out of view
+OUT/warp_error/…png               |frame 1 − frame 2 warped back|: black is 0 or out of view, white 64
 OUT/backward/, backward_kitti/, backward_picture/    the first three, from frame 2 to frame 1
 OUT/low/…npy                      with a warm start, what the next pair starts from
 """
@@ -97,13 +97,13 @@ class Drawing(NamedTuple):
             name = "kitti" if output.what == "kitti" else None
             FlowResult(flow).save(path, overwrite, format=name, max_flow=self.scale)
         elif output.what == "overlay":
-            write_image(path, with_arrows(self.image, result.flow), overwrite)
+            write_image(path, with_arrows(self.image, result.flow, self.scale), overwrite)
         elif output.what == "occluded":
             assert result.occluded is not None
             write_mask(path, result.occluded, overwrite)
         elif output.what == "warp_error":
             assert result.warp_error is not None
-            grey = np.rint(np.nan_to_num(result.warp_error, nan=0.0)).clip(0, 255)
+            grey = np.rint(4 * np.nan_to_num(result.warp_error, nan=0.0)).clip(0, 255)
             write_mask(path, grey.astype(np.uint8), overwrite)
         else:
             assert self.low is not None

@@ -25,7 +25,7 @@ from lcv.predict.predictor import OUT_OF_MEMORY, Predictor, Stream
 from lcv.predict.result import FlowResult
 from lcv.predict.scale import own_scale, sample_pairs, sequence_scale
 from lcv.predict.sources import Live, RawFrame, Sequence, title
-from lcv.visual.panel import panel
+from lcv.visual.panel import arrows_stretch, panel
 
 ENDLESS = range(sys.maxsize)
 
@@ -52,7 +52,7 @@ class Worker:
         if isinstance(job.place, Path):
             self.folder = JobFolder(job.place, job.settings(predictor))
         self.outputs = (*job.outputs, LOW) if job.warm_start and self.folder else job.outputs
-        self.draws = bool(job.clip) or any(output.what == "png" for output in job.outputs)
+        self.draws = bool(job.clip) or any(each.what in ("png", "overlay") for each in job.outputs)
         self.ends: dict[str, int] = {}
         self._planned: set[tuple[int, ...]] = set()
         self._unmeasured: set[tuple[int, ...]] = set()
@@ -106,9 +106,8 @@ class Worker:
             kept = folder.keep("strategy", name, plan.as_json) if plan else kept
             plan = self._kept_plan(folder, kept, height, width)
             predictor.planner.keep(plan)
-        assert plan is not None
         self._planned.add((height, width))
-        self.listener.say(plan.text)
+        self.listener.say(cast(Plan, plan).text)
 
     def keep_measured(self, folder: JobFolder, plan: Plan) -> None:
         """Decide on the strategy of a network whose memory was unknown before the first pair."""
@@ -208,6 +207,8 @@ class _Pass:
                 self.clip.write(panel(before.image, result.flow, scale, self.job.arrows))
             worker.summary.done += 1
             worker.summary.notes.update(result.notes)
+            if self.job.arrows and (times := arrows_stretch(before.image.shape, scale)) > 1:
+                worker.summary.notes.update([f"arrows are {times:g} times as long as the motion"])
         worker.listener.advance(computed=result is not None)
 
     def _flow(self, before: RawFrame, after: RawFrame) -> FlowResult | None:

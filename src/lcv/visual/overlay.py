@@ -77,10 +77,14 @@ def arrow_stretch(flow: np.ndarray, spacing: int = 16, valid: np.ndarray | None 
     known = length <= UNKNOWN
     if valid is not None:
         known &= np.asarray(valid, bool)
-    usual = float(np.percentile(length[known], 90)) if known.any() else 0.0
-    if usual < 0.1:
+    return stretch_for(float(np.percentile(length[known], 90)) if known.any() else 0.0, spacing)
+
+
+def stretch_for(length: float, spacing: int) -> float:
+    """The same where the length that most motions stay below is known, in pixels."""
+    if length < 0.1:
         return 1.0
-    return max([1.0, *(times for times in STRETCHES if times * usual <= spacing)])
+    return max([1.0, *(times for times in STRETCHES if times * length <= spacing)])
 
 
 def _places(length: int, spacing: int) -> np.ndarray:

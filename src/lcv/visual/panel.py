@@ -7,7 +7,7 @@ from PIL import Image
 
 from lcv.visual.colours import flow_to_colour, wheel_legend
 from lcv.visual.layout import side_by_side
-from lcv.visual.overlay import draw_arrows
+from lcv.visual.overlay import draw_arrows, stretch_for
 
 # Players and browsers show videos up to this width; wider ones are reduced by whole numbers.
 WIDEST = 3840
@@ -16,7 +16,7 @@ SMALLEST_WHEEL = 24
 
 def panel(image: np.ndarray, flow: np.ndarray, scale: float, arrows: bool) -> np.ndarray:
     """The frame, with arrows if asked for, and its flow; image: (H, W, 3) uint8; flow: (H, W, 2)"""
-    left = with_arrows(image, flow) if arrows else image
+    left = with_arrows(image, flow, scale) if arrows else image
     return panel_of_pictures(left, flow_to_colour(flow, scale), scale)
 
 
@@ -28,9 +28,22 @@ def panel_of_pictures(left: np.ndarray, right: np.ndarray, scale: float) -> np.n
     return side_by_side(pictures, ["frame", f"flow; full colour is {scale:.3g} pixels"])
 
 
-def with_arrows(image: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """The frame under arrows that leave something of it to be seen, whatever its size."""
-    return draw_arrows(image, flow, spacing=max(16, max(image.shape[:2]) // 36))
+def with_arrows(image: np.ndarray, flow: np.ndarray, scale: float) -> np.ndarray:
+    """The frame under arrows that leave something of it to be seen, whatever its size.
+
+    scale: the length that most motions stay below; short ones are drawn longer
+    """
+    stretch = arrows_stretch(image.shape, scale)
+    return draw_arrows(image, flow, spacing=_spacing(image.shape), stretch=stretch)
+
+
+def arrows_stretch(shape: tuple[int, ...], scale: float) -> float:
+    """How many times as long as the motion `with_arrows` draws them on a frame of this shape."""
+    return stretch_for(scale, _spacing(shape))
+
+
+def _spacing(shape: tuple[int, ...]) -> int:
+    return max(16, max(shape[:2]) // 36)
 
 
 def _with_wheel(picture: np.ndarray) -> np.ndarray:
