@@ -80,6 +80,11 @@ def chained() -> None:
     torch.testing.assert_close(again, apart[1])
     torch.autograd.grad(losses[1], coords[1], retain_graph=True)
     torch.testing.assert_close(torch.autograd.grad(sum(losses), f1)[0], sum(apart))
+    state = volume.build(f1.detach(), f2)
+    for each in coords[:2]:
+        out = volume.lookup(state, each)
+    assert out.requires_grad
+    assert not state.costs.costs.requires_grad  # where only points ask, nothing is summed up
 
 
 def bounded() -> None:

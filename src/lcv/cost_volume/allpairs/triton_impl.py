@@ -132,7 +132,10 @@ class _Chained(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.settings = (levels, rx, ry)
         ctx.save_for_backward(costs, coords)
-        return lookup_op(costs, coords, levels, rx, ry), costs.view_as(costs)
+        handed = costs.view_as(costs)
+        if not ctx.needs_input_grad[0]:
+            ctx.mark_non_differentiable(handed)  # only coords are asked for: no buffer
+        return lookup_op(costs, coords, levels, rx, ry), handed
 
     @staticmethod
     @once_differentiable

@@ -153,6 +153,6 @@ def _launch(after: int, x: Tensor, layer: Layer, **given: Tensor | None) -> None
     pixels = x.shape[0] * x.shape[1] * x.shape[2]
     if not layer.planes and fast.by_library(pixels, x.shape[3], outputs, kernel):
         sums = layer.convolved(x)
-        fast.launch(after, sums, layer.packed, (1, 1), outputs, summed=True, **given)
+        fast.launch(after, sums, layer.packed, (1, 1), outputs, given, summed=True)
         return
-    fast.launch(after, x, layer.packed, kernel, outputs, planes=layer.planes, **given)
+    fast.launch(after, x, layer.packed, kernel, outputs, given, planes=layer.planes)

@@ -166,10 +166,10 @@ def launch(
     packed: Tensor,
     kernel: tuple[int, int],
     outputs: int,
+    given: dict[str, Tensor | None],
     *,
     planes: bool = False,
     summed: bool = False,
-    **given: Tensor | None,
 ) -> None:
     """One convolution with what follows it.
 
