@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-# Reads each file as it is told, and prints (outcome, growth in bytes, seconds) for each.
+# Reads each file as it is told, and prints (outcome, growth in bytes, seconds of the CPU) for each.
 CHILD = """
 import json, resource, sys, time
 import av, h5py, numpy, PIL.Image
@@ -32,19 +32,20 @@ def peak():
 start = peak()
 results = []
 for kind, path in jobs:
-    began = time.monotonic()
+    began = time.process_time()
     try:
         readers[kind](path)
         outcome = "read"
     except lcv.LcvError as error:
         outcome = str(error)
-    results.append((outcome, peak() - start, time.monotonic() - began))
+    results.append((outcome, peak() - start, time.process_time() - began))
 print(json.dumps(results))
 """
 
 
 class Cost(NamedTuple):
-    """`outcome` is "read" or the refusal; `growth` of all files so far, in bytes."""
+    """`outcome` is "read" or the refusal; `growth` of all files so far, in bytes; `seconds` of
+    the CPU, which other work on the machine does not change."""
 
     outcome: str
     growth: int

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 from lcv.errors import WeightsError
 
-MOST_PICKLE = 2**21
+MOST_PICKLE = 2**20
 """Bytes of a pickle, without its tensors. That of RAFT-large has 23 thousand."""
 CALLED = {
     "collections OrderedDict",

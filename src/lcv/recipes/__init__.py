@@ -59,8 +59,8 @@ def load_stages(name_or_path: str | os.PathLike[str]) -> Stages:
     if path.suffix == ".json":
         content = _json_at(path)
         if isinstance(content, dict) and list(content) == ["stages"]:
-            return {n: config_from(each, f"{name}, {n}") for n, each in content["stages"].items()}
-        return {"": config_from(content, name)}
+            return {n: _stored(each, f"{name}, {n}") for n, each in content["stages"].items()}
+        return {"": _stored(content, name)}
     which = did_you_mean(name, recipe_names(), 3)
     raise ArgumentError(
         f"there is no recipe {name!r}{which}; there are {', '.join(recipe_names())}; or give the "
@@ -76,6 +76,15 @@ def warm_start_of(name: str) -> str | None:
     if name not in recipe_names():
         return None
     return getattr(importlib.import_module(f"lcv.recipes.{name}"), "WARM_START", None)
+
+
+def _stored(content: object, where: str) -> TrainConfig:
+    """A configuration of a file, which every error names, also one of values that do not agree."""
+    try:
+        return config_from(content, where)
+    except ArgumentError as error:
+        said = str(error)
+        raise ArgumentError(said if said.startswith(where) else f"{where}: {said}") from None
 
 
 def _json_at(path: Path) -> object:

@@ -18,11 +18,7 @@ def config_from(values: object, where: str = "configuration") -> TrainConfig:
     Names that are left out have their defaults; unknown ones are refused. where: what to call the
     values in an error.
     """
-    try:
-        return _record(TrainConfig, values, where, "")
-    except ArgumentError as error:  # of values that do not go together, which know no file
-        said = str(error)
-        raise ArgumentError(said if said.startswith(where) else f"{where}: {said}") from None
+    return _record(TrainConfig, values, where, "")
 
 
 def _record(kind: Any, values: object, where: str, path: str) -> Any:
