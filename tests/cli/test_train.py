@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lcv.cli import main as cli
-from lcv.cli.train import field_docs
+from lcv.cli.train_parser import field_docs
 from lcv.recipes import load_recipe
 from lcv.train.checkpoint import Folder
 from lcv.train.config import OptimConfig

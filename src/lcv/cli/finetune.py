@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from jsonargparse import ArgumentParser
 
-from lcv.cli import train
+from lcv.cli import train, train_parser
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError
 from lcv.recipes import config_from
@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> int:
     device = train.device_of(first.device) or ("cuda" if torch.cuda.is_available() else "cpu")
     plan = make_plan(first.pairs, first.weights, first.model, first.folder, device)
     words = [word for word in arguments if word != train.PRINT]
-    chosen = train.parse(_parser(plan.config), ["finetune", *words])
+    chosen = train_parser.parse(_parser(plan.config), ["finetune", *words])
     own = (*train.OWN, "pairs", "weights")
     config = config_from({name: value for name, value in chosen.items() if name not in own})
     if train.PRINT in arguments:
@@ -80,7 +80,7 @@ def _first_look(arguments: list[str]) -> argparse.Namespace:
 
 def _parser(base: TrainConfig) -> ArgumentParser:
     """`lcv train`'s, with the two options of its own."""
-    parser = train.make_parser(base)
+    parser = train_parser.make_parser(base)
     parser.usage = USAGE
     parser.description = (
         "Fine-tune on pairs of your own with truth. A fifth of them is held out. Crops, rates and steps "

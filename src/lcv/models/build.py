@@ -12,11 +12,12 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from lcv.errors import ArgumentError, FileError, WeightsError
+from lcv.errors import ArgumentError, WeightsError
 from lcv.models.archive import Checkpoint, read_checkpoint
 from lcv.models.embedded import EMBEDDED, embedded_file
 from lcv.models.factory import Factory, find_factory, is_factory
-from lcv.models.published import PUBLISHED, fetch
+from lcv.models.find import find
+from lcv.models.published import PUBLISHED
 from lcv.models.registry import (
     NETWORKS,
     Spec,
@@ -28,7 +29,6 @@ from lcv.models.registry import (
 from lcv.models.surgery import attach
 from lcv.models.weights import Found, fill, fit, kind_of_w, model_of, own_description
 from lcv.models.wrap import as_flow_model
-from lcv.words import did_you_mean
 
 __all__ = [
     "NETWORKS",
@@ -270,41 +270,3 @@ def _check_said_options(checkpoint: Checkpoint, found: Found) -> None:
             f"{checkpoint.path}: no {found.name} can be built with its options "
             f"{str(found.options)[:80]}: {str(error)[:200]}"
         ) from None
-
-
-def find(weights: str | os.PathLike[str]) -> Path:
-    """The file behind a path, or behind the name of embedded weights or of a published checkpoint.
-
-    A file comes first. No name is of both kinds: the authors' small RAFT is raft-small-things.
-    """
-    if not isinstance(weights, str | os.PathLike):
-        hint = " (for a state_dict, build the network and call load_state_dict)"
-        raise ArgumentError(
-            f"weights is a {type(weights).__name__}, wanted a file's path or the name of a "
-            f"published checkpoint{hint if isinstance(weights, dict) else ''}"
-        )
-    if not os.fspath(weights):
-        raise ArgumentError(
-            "weights is an empty text, wanted a file's path or the name of a published checkpoint"
-        )
-    path = Path(weights)
-    try:
-        if path.is_file():
-            return path
-        if str(weights) in EMBEDDED:
-            return embedded_file(str(weights))
-        if str(weights) in PUBLISHED:
-            return fetch(str(weights))
-        if path.is_dir():
-            raise FileError(f"{path}: this is a folder, wanted a checkpoint file")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    known = (*EMBEDDED, *PUBLISHED)
-    hint = did_you_mean(path.stem, known)
-    for name, published in PUBLISHED.items():
-        if path.name == Path(published.member).name:
-            hint = f" (`lcv models --fetch {name}` fetches the published one and prints its path)"
-    raise FileError(
-        f"{path}: there is no such file, nor embedded or published weights of that name{hint}; "
-        f"wanted a checkpoint's path, or one of {', '.join(known)}"
-    )
