@@ -43,7 +43,10 @@ def test_variants_are_trained_once_and_compared(
     for name, value in SMALL.items():
         words += ["--set", name, json.dumps(value)]
     assert screen.main([*words, "base", "no-street"]) == 0
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["base-0.json", "no-street-0.json"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "base-0.json",
+        "no-street-0.json",
+    ]
     left = json.loads((tmp_path / "out" / "no-street-0.json").read_text(encoding="utf-8"))
     assert (left["step"], left["seed"], left["config"]["data"]["recipe"]) == (1, 0, "no-street")
     capsys.readouterr()
