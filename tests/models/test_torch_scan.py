@@ -87,7 +87,7 @@ HOSTILE = {
     "repeated.pth": repeated_view,
     "packed.pth": lambda: zipped(asking(set), zipfile.ZIP_DEFLATED, a__data__0=bytes(2**27)),
     "long-pickle.pth": lambda: zipped(b"\x80\x02" + b"]" * 2**23 + b"."),
-    "deep.pth": lambda: zipped(b"\x80\x02" + b"]" * 500_000 + b"a" * 499_999 + b"."),
+    "deep.pth": lambda: zipped(b"\x80\x02" + b"]" * 10**6 + b"a" * (10**6 - 1) + b"."),
     "zeros.npz": npz_of_zeros,
 }
 
