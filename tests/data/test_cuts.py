@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
-from lcv.data.cuts import glance, is_cut
+from lcv.data.cuts import Glance, glance, is_cut
 from lcv.data.formats.video import read_video
 from testing.painted import painted_pair
 from testing.shared import shared
@@ -33,3 +34,26 @@ def test_light_and_small_motion_are_no_cuts():
     assert is_cut(glance(black), glance(one))
     # Another view in the same colours.
     assert is_cut(glance(one), glance(one.flip(2)))
+
+
+@pytest.mark.parametrize(("share", "cut"), [(0.34, False), (0.36, True)])
+def test_the_threshold_of_colours(share, cut):
+    """This share of the pixels changes its colour, in every cell alike."""
+    before = torch.full((1, 3, 100, 100), 40.0)
+    after = before.clone()
+    after[..., : round(100 * share), :] = 200.0
+    flat = Glance(glance(before).colours, torch.zeros(3, 16, 16))
+    assert is_cut(flat, Glance(glance(after).colours, torch.zeros(3, 16, 16))) == cut
+
+
+@pytest.mark.parametrize(("likeness", "cut"), [(0.24, True), (0.26, False)])
+def test_the_threshold_of_likeness(likeness, cut):
+    torch.manual_seed(0)
+    a, b = torch.linalg.qr(torch.randn(256, 2, dtype=torch.float64))[0].T
+    a, b = a - a.mean(), b - b.mean()
+    b = b - a * (a @ b) / (a @ a)
+    a, b = (100 * x / x.norm() for x in (a, b))
+    mixed = likeness * a + (1 - likeness**2) ** 0.5 * b
+    colours = torch.full((512,), 1 / 512)
+    glances = (Glance(colours, x.reshape(1, 16, 16).expand(3, 16, 16)) for x in (a, mixed))
+    assert is_cut(*glances) == cut

@@ -1,4 +1,4 @@
-"""Read an uploaded picture in a process of its own, which has little memory and can write no file.
+"""Read an uploaded picture in a process of its own, which has little memory and can write no byte to a file.
 
 A fault in an image decoder then costs that process, not the page.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from itertools import islice
 
 import numpy as np
@@ -44,3 +45,11 @@ def test_frames_are_counted_and_not_believed(tmp_path):
     with decode(Source("file", str(path)), job="info") as decoder:
         info = decoder.info()
     assert (info["frames"], info["height"], info["width"]) == (6, 64, 72)
+
+
+def test_the_decoder_can_write_no_byte_to_a_file(tmp_path):
+    path = save_film(tmp_path / "a.mkv", 40)
+    with decode(Source("file", str(path))) as decoder:
+        next(decoder.frames())
+        for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
+            assert resource.prlimit(decoder.process.pid, limit) == (0, 0)

@@ -1,8 +1,8 @@
 """The program that decodes videos, cameras and pipes for `lcv.data.formats.decoder`, which starts it.
 
 It announces frames on the standard output as records, and lays them into memory that both processes
-share where there is some, else into the pipe too. It can write no file, and ends when nobody listens any
-more. Importing this module loads nothing: PyAV is imported when it runs.
+share where there is some, else into the pipe too. It can write no byte to a file, and ends when
+nobody listens any more. Importing this module loads nothing: PyAV is imported when it runs.
 """
 
 from __future__ import annotations
@@ -140,7 +140,10 @@ def _opened(kind: str, name: str) -> Any:
 
 
 def _forbid_files() -> None:
-    """From now on this process can write to its pipe, but to no file, and leaves no core."""
+    """From now on this process can write to its pipe, but no byte to a file, and leaves no core.
+
+    It still runs as its user, and may delete or empty files: this is no sandbox.
+    """
     try:
         import resource
     except ImportError:  # Windows
