@@ -91,6 +91,15 @@ def test_a_folder_with_pictures_of_its_flows_gives_the_flows(files):
     assert len(list((files / "flows").iterdir())) == 6
 
 
+def test_a_job_s_folder_gives_its_flows(files):
+    job = files / "job" / "flow" / "walk"
+    job.parent.mkdir(parents=True)
+    (files / "flows").rename(job)
+    (files / "job" / "picture").mkdir()
+    assert view("job", "-o", "out", "--bare") == 0
+    assert sorted(path.name for path in (files / "out").iterdir()) == ["f0.png", "f1.png", "f2.png"]
+
+
 @pytest.mark.parametrize("style", ["sintel", "kitti", None])
 def test_errors(files, capsys, style):
     words = ["--style", style] if style else []

@@ -19,7 +19,8 @@ PICTURES = (".png", ".jpg", ".jpeg", ".ppm")
 def flow_files(words: list[str]) -> list[Path]:
     """The flow files that the words name, in their order; a folder gives its own in natural order.
 
-    In a folder with flow of another kind, a .png is taken for a picture of it and left out.
+    In a folder with flow of another kind, a .png is taken for a picture of it and left out. A folder
+    that `lcv predict` has written gives the flows in its folder flow.
     """
     from lcv.data.layouts import FLOW_SUFFIXES
 
@@ -134,13 +135,17 @@ def named_files(words: list[str], option: str) -> dict[str, Path]:
 def _files(
     words: list[str], what: str, suffixes: frozenset[str], first: frozenset[str]
 ) -> list[Path]:
-    from lcv.data.layouts import files_in, natural
+    from lcv.data.layouts import files_in, natural, subfolders
 
     found: list[Path] = []
     for word in words:
         path = Path(word)
         if path.is_dir():
-            inside = files_in(path, first) or files_in(path, suffixes)
+            inside = files_in(path, first)
+            if not inside and what == "flow" and (path / "flow").is_dir():  # what lcv predict left
+                folders = (path / "flow", *subfolders(path / "flow"))
+                inside = [file for folder in folders for file in files_in(folder, first)]
+            inside = inside or files_in(path, suffixes)
             if not inside:
                 raise FileError(
                     f"{path}: no {what} files in this folder, wanted {', '.join(sorted(suffixes))}"
