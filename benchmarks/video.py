@@ -35,13 +35,17 @@ FRAMES = 300
 
 
 def make_video(path: Path) -> Path:
-    """A texture that slides."""
+    """A texture that slides, with grain, so that it takes as many bits as footage does."""
     rng = np.random.default_rng(0)
-    small = rng.integers(0, 256, (60, 100, 3), dtype=np.uint8)
+    small = rng.integers(0, 256, (190, 330, 3), dtype=np.uint8)
     large = np.asarray(Image.fromarray(small).resize((2600, 1500), Image.Resampling.BICUBIC))
+    grain = rng.normal(0, 3, (1400, 2400, 1)).astype(np.float32)
     with clip(path, 30) as write:
         for k in range(FRAMES):
-            write(np.ascontiguousarray(large[k : k + SIZE[0], 2 * k : 2 * k + SIZE[1]]))
+            top, left = rng.integers(0, 300, 2)
+            frame = large[k : k + SIZE[0], 2 * k : 2 * k + SIZE[1]]
+            noisy = frame + grain[top : top + SIZE[0], left : left + SIZE[1]]
+            write(noisy.clip(0, 255).astype(np.uint8))
     return path
 
 
@@ -87,6 +91,8 @@ def main() -> int:
     predictor = lcv.Predictor(stub(), device="cpu")
     with tempfile.TemporaryDirectory() as folder:
         path = make_video(Path(folder) / "video.mp4")
+        megabits = 8e-6 * path.stat().st_size / (FRAMES / 30)
+        print(f"{FRAMES} frames of {SIZE[1]}×{SIZE[0]}, {megabits:.1f} Mbit/s at 30 a second")
         rates = [(pyav(path), loop(path, predictor)) for _ in range(chosen.repeats)]
     alone, ours = (max(column) for column in zip(*rates, strict=True))
     for pair in rates:

@@ -43,7 +43,8 @@ class Cluster:
             raise ArgumentError(
                 "--ray needs Ray, which is not installed; say pip install 'lcv-flow[ray]'"
             ) from None
-        self.ray, self.address = ray, address
+        self.ray: Any = ray
+        self.address = address
 
     def __enter__(self) -> Self:
         local = {"include_dashboard": False} if self.address == LOCAL else {}

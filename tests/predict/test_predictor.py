@@ -152,7 +152,8 @@ def test_settings_that_a_network_does_not_take(make):
     with pytest.raises(ArgumentError, match="there are auto, local"):
         make("ddflow", strategy="tiles")
     with pytest.raises(
-        ArgumentError, match="the model is of class Linear, and how to call it is not known. Wrap it"
+        ArgumentError,
+        match="the model is of class Linear, and how to call it is not known. Wrap it",
     ):
         Predictor(torch.nn.Linear(2, 2))
     with pytest.raises(ArgumentError, match="unknown model 'raft'"):

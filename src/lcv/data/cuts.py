@@ -28,7 +28,7 @@ class Glance(NamedTuple):
 
 def glance(image: Tensor) -> Glance:
     """A look at a frame, (1, 3, h, w) in 0 … 255."""
-    cells = F.adaptive_avg_pool2d(image.float(), CELLS)[0]
+    cells = F.adaptive_avg_pool2d(image.contiguous().float(), CELLS)[0]
     step = max(1, min(image.shape[2:]) // SAMPLES)
     r, g, b = (image[0, :, ::step, ::step].float().clamp(0, 255) / (256 / BINS)).long()
     count = torch.bincount((r * BINS**2 + g * BINS + b).flatten(), minlength=BINS**3)

@@ -29,7 +29,9 @@ def as_input(network: str, like: Tensor, **images: Tensor) -> tuple[Tensor, ...]
             )
         if image.is_complex() or image.dtype == torch.bool:
             raise ArgumentError(f"{network}: {name} is {image.dtype}, wanted numbers in 0 … 255")
-    return tuple(image.to(like.dtype) for image in images.values())
+    # Planes one after another, also of images that lie in memory pixel by pixel.
+    plain = torch.contiguous_format
+    return tuple(image.to(like.dtype, memory_format=plain) for image in images.values())
 
 
 def refuse_half(network: str, like: Tensor) -> None:

@@ -147,6 +147,8 @@ class Wrapped(nn.Module):
         found = self.convention.flows_in(returned, self.name)
         flows = [self._checked(flow, features1) for flow in found]
         every = self.training if all_flows is None else all_flows
+        if not torch.is_grad_enabled():  # a network may return the same memory every time
+            flows[-1] = flows[-1].clone()
         return FlowOutput(flows[-1], tuple(flows) if every else ())
 
     def _checked(self, flow: Any, features: Features) -> Tensor:

@@ -38,13 +38,14 @@ class Frame(NamedTuple):
         return self.image.shape[2], self.image.shape[3]
 
 
-def as_frame(given: Any, name: str) -> Frame:
+def as_frame(given: Any, name: str, owned: bool = False) -> Frame:
     """A frame from whatever was given for it.
 
     given: a path, which `lcv.read_image` reads; an array (H, W, 3) RGB, (H, W) or (H, W, 1) grey,
         uint8, or uint16, which is divided by 257, or float in 0 … 255; a tensor (3, h, w) or
         (1, 3, h, w) of uint8 or float in 0 … 255
-    name: "frame1", say; a path is called by itself
+    name:  "frame1", say; a path is called by itself
+    owned: whether nobody else will change the array, so that it need not be copied
     """
     if isinstance(given, Frame):
         return given
@@ -53,7 +54,7 @@ def as_frame(given: Any, name: str) -> Frame:
     if isinstance(given, Tensor):
         return Frame(_from_tensor(given, name), name)
     if isinstance(given, np.ndarray):
-        return Frame(_from_array(given, name), name)
+        return Frame(_from_array(given if owned else given.copy(), name), name)
     raise ArgumentError(f"{name} is a {type(given).__name__}, {WANTED}")
 
 
@@ -79,12 +80,11 @@ def _from_array(array: np.ndarray, name: str) -> Tensor:
         hint = "; drop the fourth channel with [:, :, :3]" if array.shape[2:] == (4,) else ""
         raise ShapeError(f"{name} is an array of shape {array.shape}, {WANTED}{hint}")
     if array.dtype == np.uint16:
-        # Not clipped, and not rounded either: the network takes what lies between two greys.
-        array = array / np.float32(257)
+        array = array / np.float32(257)  # not rounded: the network takes what lies in between
     if array.dtype != np.uint8 and not np.issubdtype(array.dtype, np.floating):
         raise ArgumentError(f"{name} is an array of {array.dtype}, {WANTED}")
-    planes = array.transpose(2, 0, 1).copy()
-    return _checked(torch.from_numpy(planes)[None], name)
+    # Only seen as planes: the network puts them apart when it turns them into its own numbers.
+    return _checked(torch.from_numpy(array).permute(2, 0, 1)[None], name)
 
 
 def _from_tensor(tensor: Tensor, name: str) -> Tensor:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -284,7 +283,7 @@ def _device(device: str | torch.device | None) -> torch.device:
 
 def _as_arrays(flows: Flows) -> dict[str, Any]:
     def array(x: Tensor | None) -> Any:
-        return None if x is None else np.stack([*x[0].cpu().numpy()], axis=2)
+        return None if x is None else x[0].movedim(0, 2).cpu().numpy()
 
     occluded, error = array(flows.occluded), array(flows.warp_error)
     return {

@@ -23,7 +23,7 @@ FLOWS = tuple(suffix for suffix in FORMATS if suffix != ".png")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FlowResult:
-    """Flow of one pair, and where asked what goes with it.
+    """Flow of one pair, and where asked what goes with it. The arrays need not be contiguous.
 
     flow:       (H, W, 2) float32, pixels; [..., 0] is x to the right, [..., 1] is y down
     backward:   (H, W, 2) float32, the flow from frame 2 to frame 1

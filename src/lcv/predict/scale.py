@@ -46,7 +46,6 @@ def _scales(flow_of: FlowOf, sequence: Sequence, chosen: frozenset[int] | None) 
             and before.index + 1 == frame.index
             and (chosen is None or before.index in chosen)
         ):
-            # What cannot be computed is said by the job itself when it comes to this pair.
-            with suppress(LcvError):
+            with suppress(LcvError):  # the job says so when it comes to this pair
                 yield own_scale(flow_of(before.image, frame.image))
         before = frame

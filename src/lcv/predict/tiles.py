@@ -87,7 +87,7 @@ class _OneWay:
         self.matcher, self.image1, self.image2, self.tiling = matcher, image1, image2, tiling
         # Every pixel of the small image is the mean of those it stands for.
         one, two = (
-            Encoded(F.interpolate(x.float(), size=tiling.coarse, mode="area"))
+            Encoded(F.interpolate(x.contiguous().float(), size=tiling.coarse, mode="area"))
             for x in (image1, image2)
         )
         whole = matcher.match(one, two, start)

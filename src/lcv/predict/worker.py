@@ -224,12 +224,14 @@ class _Pass:
             self.worker.plan(before)
         try:
             if self.stream.is_empty:
-                self.stream.push(as_frame(before.image, before.label))
+                self.stream.push(as_frame(before.image, before.label, owned=True))
                 self.stream.low = self._stored_low(before.index - 1)
-            result = self.stream.push(as_frame(after.image, after.label))
+            result = self.stream.push(as_frame(after.image, after.label, owned=True))
             assert result is not None
             flows = [flow for flow in (result.flow, result.backward) if flow is not None]
-            if not all(np.isfinite(flow).all() for flow in flows):
+            if not all(
+                np.isfinite(np.vdot(x, x)) for flow in flows for x in np.moveaxis(flow, 2, 0)
+            ):
                 raise LcvError(
                     f"{before.label}: the flow to {after.label} is not finite; look at the weights, "
                     f"or leave out --precision"
