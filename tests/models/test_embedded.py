@@ -41,7 +41,7 @@ def no_network(monkeypatch, tmp_path):
     def refuse(*words, **more):
         raise AssertionError(f"fetched {words}")
 
-    monkeypatch.setattr("lcv.models.build.fetch", refuse)
+    monkeypatch.setattr("lcv.models.find.fetch", refuse)
     monkeypatch.chdir(tmp_path)
 
 
