@@ -33,7 +33,7 @@ class Cluster:
     """Workers of a cluster while the block runs. address: LOCAL, "auto", or as ray.init takes it"""
 
     def __init__(self, address: str = LOCAL) -> None:
-        # Ray reports its use to its makers, and errors that we handle, unless it is told not to.
+        # Without these, Ray sends usage statistics, and logs errors that we handle.
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         os.environ["RAY_IGNORE_UNHANDLED_ERRORS"] = "1"
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -113,7 +113,7 @@ class Cluster:
 
 
 def _knock(address: str) -> None:
-    """Refuse an address where nobody listens."""
+    """Refuse an address that does not answer."""
     host, _, port = address.rpartition("//")[2].rpartition(":")
     if not host or not port.isdecimal():
         raise ValueError("this is no address")

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from benchmarks import kernel_checks
 
 from testing.extras import needs
@@ -38,7 +37,7 @@ def test_interpreted_kernels_answer_to_their_references():
     assert kernel_checks.bad(found) == []
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 def test_kernels_answer_to_their_references_on_cuda():
     assert kernel_checks.bad(kernel_checks.check("cuda")) == []
 

@@ -121,7 +121,7 @@ def test_refusals():
         fast(first, second, flow_init=torch.zeros(1, 2, 3, 3))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", ["raft-small", "raft-large", "vcn-small"])
 def test_graphs_give_what_the_network_gives(name):
     model = network(name).cuda() if "raft" in name else lcv.build(name).eval().cuda()

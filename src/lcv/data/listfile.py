@@ -40,7 +40,8 @@ def listfile(path: str | os.PathLike[str], *, sparse: bool = False, strict: bool
             continue
         if len(words) not in (2, 3):
             raise FileError(
-                f"{path}:{number}: {len(words)} words, wanted `image1 image2 flow`, or two images "
+                f"{path}:{number}: {len(words)} word{'s' * (len(words) != 1)}, wanted "
+                f"`image1 image2 flow`, or two images "
                 f"where there is no truth; put a path with spaces into quotes"
             )
         files = [path.parent / word for word in words]

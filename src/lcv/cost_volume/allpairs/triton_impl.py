@@ -121,7 +121,7 @@ lookup_op.register_autograd(_backward, setup_context=_save)
 class _Chained(torch.autograd.Function):
     """A lookup that hands the volume on; the gradient of what it hands on is the buffer to add to.
 
-    The buffer is changed in place. That is safe because nobody else sees it: what is handed on
+    The buffer is changed in place. That is safe because nothing else reads it: what is handed on
     stays in a `Volume`, whose only reader is the next lookup.
     """
 

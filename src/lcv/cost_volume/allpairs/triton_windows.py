@@ -186,7 +186,7 @@ def _add(
     lower += fx * _gradient(of, i - 1, j - 1, grad_channel, V, U, valid)
     value = (1 - fy) * upper + fy * lower
     if ALL:
-        # A point's windows are its own, and its levels apart: nobody else adds here.
+        # Each program has a point and a level of its own, so no other one adds here.
         value += tl.load(at, mask=inside, other=0.0).to(tl.float32)
     tl.store(at, value.to(target.dtype.element_ty), mask=inside)
 

@@ -22,7 +22,7 @@ from lcv.cost_volume.conventions import exact_dtype
 # constant flow. On one CPU core, 8×8 takes 0.4 of the time of 4×4 and 0.3 of that of 1×1.
 SIDES = ((8, 4), (4, 4), (1, 0))
 LARGEST = SIDES[0][0]
-# Blocks of so many bytes stay in the cache between copying and multiplying.
+# Blocks of this many bytes stay in the cache between copying and multiplying.
 CHUNK = 3 * 2**20
 
 

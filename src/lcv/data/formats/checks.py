@@ -15,7 +15,7 @@ LIMIT_PIXELS = 2**28
 
 UNPACKED_FREELY = 2**25
 MOST_PACKED = 100
-"""A packed file of any size may unpack to so many bytes, or to so many times its own."""
+"""How much a packed file may unpack to: this many bytes, or this many times its own size."""
 
 UNKNOWN_ABOVE = 1e9
 """Middlebury's rule: a flow component beyond this, in either direction, means "not known"."""
