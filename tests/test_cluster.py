@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -51,10 +53,12 @@ class Killer(Listener):
 
     def advance(self, pairs=1, computed=True):
         self.finished += pairs
-        if not self.killed and self.finished >= PAIRS // 3:
-            workers = [*self.workers()]
-            self.killed.append(workers[0])
-            os.kill(workers[0], signal.SIGKILL)
+        end = time.monotonic() + 1
+        while not self.killed and self.finished >= PAIRS // 3 and time.monotonic() < end:
+            # Between two tasks a worker is called otherwise for a moment.
+            for worker in islice(self.workers(), 1):
+                self.killed.append(worker)
+                os.kill(worker, signal.SIGKILL)
 
     def workers(self):
         for path in Path("/proc").glob("[0-9]*/cmdline"):

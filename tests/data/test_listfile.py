@@ -43,7 +43,7 @@ def test_paths_are_relative_to_the_list_and_records_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a.png\n", r"list\.txt:1: 1 words, wanted `image1 image2 flow`"),
+        ("a.png\n", r"list\.txt:1: 1 word, wanted `image1 image2 flow`"),
         ("# x\na b c d\n", r"list\.txt:2: 4 words"),
         ('"a.png b.png f.flo\n', r"list\.txt:1: a quotation mark is not closed"),
         ("# only this\n", r"list\.txt: names no pair"),
