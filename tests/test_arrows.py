@@ -34,7 +34,16 @@ ONLY_THESE_PACKAGES = {
     "losses": {"torch"},
 }
 STANDARD = {
-    *("__future__", "collections", "dataclasses", "functools", "importlib", "itertools", "logging"),
+    *(
+        "__future__",
+        "collections",
+        "contextlib",
+        "dataclasses",
+        "functools",
+        "importlib",
+        "itertools",
+        "logging",
+    ),
     *("math", "typing"),
 }
 

@@ -11,6 +11,8 @@ Weights depend on the order, so it is never inferred.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -44,6 +46,17 @@ def coords_from_flow(flow: Tensor) -> Tensor:
     """Where each pixel goes: pixel grid + flow, (b, 2, h, w) → (b, 2, h, w)."""
     h, w = flow.shape[-2:]
     return pixel_grid(h, w, dtype=flow.dtype, device=flow.device) + flow
+
+
+@contextmanager
+def float32_products(precision: str) -> Iterator[None]:
+    """Within, products of float32 matrices on a GPU are computed in "ieee" or in "tf32"."""
+    had = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = precision
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = had
 
 
 def exact_dtype(*tensors: Tensor) -> torch.dtype:

@@ -87,12 +87,19 @@ class Procedural:
         self.excluded = {self._index_of(name) for name in data.exclude}
 
     def batches(self, first_step: int) -> Iterator[TrainBatch]:
-        step = first_step
+        groups = self._groups(first_step)
+        if self.processes.device.type == "cuda":
+            groups = meanwhile(groups, torch.cuda.Stream(self.processes.device))
+        for group in groups:
+            yield from group
+
+    def _groups(self, step: int) -> Iterator[list[TrainBatch]]:
+        """Some steps' batches at a time."""
         while True:
             # Groups begin at multiples of `ahead`, so that they are the same after a resume.
             ahead = self.config.data.ahead - step % self.config.data.ahead
             indices = [i for s in range(step, step + ahead) for i in self._indices(s)]
-            yield from self._make(indices).split(ahead)
+            yield self._make(indices).split(ahead)
             step += ahead
 
     def names(self, step: int) -> list[str]:
@@ -133,6 +140,30 @@ class Procedural:
         if not name.startswith("procedural:") or not index.isdigit():
             raise ArgumentError(f"data.exclude: {name!r} is not the name of a procedural pair")
         return int(index)
+
+
+def meanwhile(
+    groups: Iterator[list[TrainBatch]], stream: torch.cuda.Stream
+) -> Iterator[list[TrainBatch]]:
+    """The same groups, each made on a stream of its own while the one before is trained on.
+
+    Much of making pairs is many small kernels, which leave room for those of the training step.
+    """
+
+    def begin() -> tuple[list[TrainBatch], torch.cuda.Event]:
+        with torch.cuda.stream(stream):
+            return next(groups), stream.record_event()
+
+    user = torch.cuda.current_stream()
+    stream.wait_stream(user)  # textures, for one, may still be on their way
+    following = begin()
+    while True:
+        group, made = following
+        following = begin()
+        user.wait_event(made)
+        for batch in group:
+            batch.hold_for(user)
+        yield group
 
 
 def texture_bank(data: DataConfig, part: str, device: torch.device) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lcv.cost_volume.allpairs.triton_windows import add_windows, dense, read_windows, slopes
-from lcv.cost_volume.conventions import exact_dtype
+from lcv.cost_volume.conventions import exact_dtype, float32_products
 
 # Rows of the volume begin at multiples of 16 bytes, as fast products want.
 _MULTIPLE = 8
@@ -38,8 +38,32 @@ def build(f1: Tensor, f2: Tensor, *, levels: int, scale: float) -> Volume:
     operations a byte in half precision, about what the chip's ratio is: neither limit is idle.
     """
     points = (scale * f1).flatten(2).transpose(1, 2)
-    costs = points @ pack(f2, levels=levels).transpose(1, 2)
+    packed = pack(f2, levels=levels)
+    costs: Tensor
+    if torch.compiler.is_compiling():
+        costs = points @ packed.transpose(1, 2)
+    else:
+        costs = _Product.apply(points, packed)  # type: ignore[no-untyped-call]
     return Volume(costs.flatten(0, 1))
+
+
+class _Product(torch.autograd.Function):
+    """a bᵀ; backwards in the precision (float32 or TF32) that was set when it was computed."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        ctx.save_for_backward(a, b)
+        ctx.precision = torch.backends.cuda.matmul.fp32_precision
+        return a @ b.transpose(1, 2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        a, b = ctx.saved_tensors
+        with float32_products(ctx.precision):
+            of_a = grad @ b if ctx.needs_input_grad[0] else None
+            of_b = grad.transpose(1, 2) @ a if ctx.needs_input_grad[1] else None
+        return of_a, of_b
 
 
 def pack(f2: Tensor, *, levels: int) -> Tensor:
@@ -68,16 +92,23 @@ def lookup(volume: Volume, coords: Tensor, *, levels: int, rx: int, ry: int) -> 
 @torch.library.custom_op("lcv::allpairs_lookup", mutates_args=())
 def lookup_op(costs: Tensor, coords: Tensor, levels: int, rx: int, ry: int) -> Tensor:
     """Windows of a volume, (b, levels·u·v, h, w); its gradient is of the volume's size."""
-    b, _, h, w = coords.shape
-    out = costs.new_empty(b, levels * (2 * rx + 1) * (2 * ry + 1), h, w)
+    out = empty_windows(costs, coords, levels, rx, ry)
     read_windows(costs, coords.contiguous(), out, levels=levels, rx=rx, ry=ry, every=True)
     return out
 
 
 @lookup_op.register_fake
 def _(costs: Tensor, coords: Tensor, levels: int, rx: int, ry: int) -> Tensor:
+    return empty_windows(costs, coords, levels, rx, ry)
+
+
+def empty_windows(like: Tensor, coords: Tensor, levels: int, rx: int, ry: int) -> Tensor:
+    """Room for the windows around coords, (b, levels·u·v, h, w), channels last, as convolutions want."""
     b, _, h, w = coords.shape
-    return costs.new_empty(b, levels * (2 * rx + 1) * (2 * ry + 1), h, w)
+    shape = (b, levels * (2 * rx + 1) * (2 * ry + 1), h, w)
+    return torch.empty(
+        shape, dtype=like.dtype, device=like.device, memory_format=torch.channels_last
+    )
 
 
 @torch.library.custom_op("lcv::allpairs_add", mutates_args=("total",))

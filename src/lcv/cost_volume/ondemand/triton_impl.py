@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lcv.cost_volume.allpairs.triton_impl import pack
+from lcv.cost_volume.allpairs.triton_impl import empty_windows, pack
 from lcv.cost_volume.allpairs.triton_windows import (
     add_windows,
     dense,
@@ -205,18 +205,16 @@ def lookup_op(
     points: Tensor, packed: Tensor, coords: Tensor, levels: int, rx: int, ry: int
 ) -> Tensor:
     """Windows of the costs of points and packed features, (b, levels·u·v, h, w)."""
-    b, _, h, w = coords.shape
     here = coords.contiguous()
     costs = window_costs(points, packed, here, levels=levels, rx=rx, ry=ry)
-    out = points.new_empty(b, levels * (2 * rx + 1) * (2 * ry + 1), h, w)
+    out = empty_windows(points, coords, levels, rx, ry)
     read_windows(costs, here, out, levels=levels, rx=rx, ry=ry, every=False)
     return out
 
 
 @lookup_op.register_fake
 def _(points: Tensor, packed: Tensor, coords: Tensor, levels: int, rx: int, ry: int) -> Tensor:
-    b, _, h, w = coords.shape
-    return points.new_empty(b, levels * (2 * rx + 1) * (2 * ry + 1), h, w)
+    return empty_windows(points, coords, levels, rx, ry)
 
 
 @torch.library.custom_op("lcv::ondemand_backward", mutates_args=())

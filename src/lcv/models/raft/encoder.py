@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 Norm = Callable[[int], nn.Module]
@@ -15,6 +16,25 @@ Norm = Callable[[int], nn.Module]
 def no_norm(channels: int) -> nn.Module:
     """The small network's context encoder does not normalise."""
     return nn.Identity()
+
+
+class InstanceNorm(nn.InstanceNorm2d):
+    """torch's, written out where it is compiled for a GPU.
+
+    torch's own is compiled as a batch norm of b·c channels, whose gradients come channels first, and
+    each has to be turned round for the convolution before it.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if torch.compiler.is_compiling() and input.is_cuda:
+            return self.written_out(input)
+        return super().forward(input)
+
+    def written_out(self, x: Tensor) -> Tensor:
+        """Each channel of each image less its mean, over its deviation; sums in float32."""
+        exact = x.to(torch.promote_types(x.dtype, torch.float32))
+        variance, mean = torch.var_mean(exact, (2, 3), correction=0, keepdim=True)
+        return ((exact - mean) * torch.rsqrt(variance + self.eps)).to(x.dtype)
 
 
 class ResidualBlock(nn.Module):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 
 from lcv.cost_volume.allpairs import AllPairs
-from lcv.cost_volume.conventions import pixel_grid
+from lcv.cost_volume.conventions import float32_products, pixel_grid
 from lcv.cost_volume.expect import expect
 from lcv.cost_volume.ondemand import OnDemand
 from lcv.errors import ArgumentError, ShapeError
@@ -22,7 +23,13 @@ from lcv.inner_product import InnerProduct, make_inner_product
 from lcv.inner_product.precision import at_least_float32
 from lcv.layers.images import as_input
 from lcv.layers.padding import MODES, Padding, padding_for
-from lcv.models.raft.encoder import BottleneckBlock, Encoder, ResidualBlock, no_norm
+from lcv.models.raft.encoder import (
+    BottleneckBlock,
+    Encoder,
+    InstanceNorm,
+    ResidualBlock,
+    no_norm,
+)
 from lcv.models.raft.export import EXPORT_RULE, traceable
 from lcv.models.raft.fast import FastRAFT
 from lcv.models.raft.names import FAMILIES
@@ -169,11 +176,15 @@ class RAFT(nn.Module):
             raise ArgumentError(f"RAFT: flow_init is a {type(flow_init).__name__}, wanted a tensor")
         all_flows = self.training if all_flows is None else all_flows
 
-        # The volume is built in float32 whatever the encoders ran in, as the authors do.
+        # The volume is built in float32 whatever the encoders ran in, as the authors do. Features
+        # computed in half precision have eight bits or eleven; TF32's eleven do for their product.
         f1, f2 = at_least_float32(features1.matching), at_least_float32(features2.matching)
+        exact = features1.matching.dtype == f1.dtype or torch.compiler.is_compiling()
         device = f1.device.type
         with torch.autocast(device, enabled=False):
-            state = self.cost_volume.build(*self.inner_product(f1, f2))
+            f1, f2 = self.inner_product(f1, f2)
+            with nullcontext() if exact else float32_products("tf32"):
+                state = self.cost_volume.build(f1, f2)
 
         hidden = self.update_block.gru.hidden
         h = torch.tanh(features1.context[:, :hidden])
@@ -246,7 +257,7 @@ def raft_large(inner_product: str = "euclidean", form: str = "left") -> RAFT:
     hidden, context, channels, radius = 128, 128, 256, 4
     widths = (64, 96, 128)
     return RAFT(
-        fnet=Encoder(ResidualBlock, widths, channels, nn.InstanceNorm2d),
+        fnet=Encoder(ResidualBlock, widths, channels, InstanceNorm),
         cnet=Encoder(ResidualBlock, widths, hidden + context, nn.BatchNorm2d),
         update_block=UpdateBlock(
             MotionEncoder(LEVELS * (2 * radius + 1) ** 2, (256, 192), (128, 64), 128),
@@ -264,7 +275,7 @@ def raft_small(inner_product: str = "euclidean", form: str = "left") -> RAFT:
     hidden, context, channels, radius = 96, 64, 128, 3
     widths = (32, 64, 96)
     return RAFT(
-        fnet=Encoder(BottleneckBlock, widths, channels, nn.InstanceNorm2d),
+        fnet=Encoder(BottleneckBlock, widths, channels, InstanceNorm),
         cnet=Encoder(BottleneckBlock, widths, hidden + context, no_norm),
         update_block=UpdateBlock(
             MotionEncoder(LEVELS * (2 * radius + 1) ** 2, (96,), (64, 32), 82),

@@ -14,6 +14,34 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
+def convolve(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, padding: int | tuple[int, int] = 0
+) -> Tensor:
+    """F.conv2d; in compiled steps on a GPU as `convolve_in_eights`."""
+    if torch.compiler.is_compiling() and x.is_cuda:
+        return convolve_in_eights(x, weight, bias, padding)
+    return F.conv2d(x, weight, bias, padding=padding)
+
+
+def convolve_in_eights(
+    x: Tensor, weight: Tensor, bias: Tensor | None, padding: int | tuple[int, int]
+) -> Tensor:
+    """The same with channels filled up to multiples of eight by zeros, as tensor cores want them.
+
+    Two outputs, the flow's, are the worst case: their gradient took as long as all other flow-head
+    gradients together. Compiled, filling up is part of the casts around it.
+    """
+    outputs, inputs = weight.shape[:2]
+    more_in, more_out = -inputs % 8, -outputs % 8
+    if more_in:
+        x = F.pad(x, (0, 0, 0, 0, 0, more_in))
+    if more_in or more_out:
+        weight = F.pad(weight, (0, 0, 0, 0, 0, more_in, 0, more_out))
+    if bias is not None and more_out:
+        bias = F.pad(bias, (0, more_out))
+    return F.conv2d(x, weight, bias, padding=padding)[:, :outputs]
+
+
 class MotionEncoder(nn.Module):
     """Costs and flow to motion features; the flow itself is appended to them.
 
@@ -40,11 +68,13 @@ class MotionEncoder(nn.Module):
         self.conv = nn.Conv2d(cost_widths[-1] + flow_widths[1], outputs - 2, 3, padding=1)
 
     def forward(self, costs: Tensor, flow: Tensor) -> Tensor:
-        c = F.relu(self.convc1(costs))
+        if costs.is_cuda:
+            flow = flow.contiguous(memory_format=torch.channels_last)  # or its joins are not
+        c = F.relu(convolve(costs, self.convc1.weight, self.convc1.bias))
         if self.convc2 is not None:
             c = F.relu(self.convc2(c))
         f = F.relu(self.convf2(F.relu(self.convf1(flow))))
-        motion = F.relu(self.conv(torch.cat([c, f], dim=1)))
+        motion = F.relu(convolve(torch.cat([c, f], dim=1), self.conv.weight, self.conv.bias, 1))
         return torch.cat([motion, flow.to(motion.dtype)], dim=1)
 
 
@@ -99,10 +129,10 @@ class RecurrentUnit(nn.Module):
     def forward(self, h: Tensor, motion: Tensor, gates: tuple[Gates, ...]) -> Tensor:
         for gate in gates:
             joint = torch.cat([h, motion.to(h.dtype)], dim=1)
-            zr = F.conv2d(joint, gate.zr_weight, padding=gate.padding) + gate.zr_context
+            zr = convolve(joint, gate.zr_weight, padding=gate.padding) + gate.zr_context
             z, r = torch.sigmoid(zr).chunk(2, dim=1)
             joint = torch.cat([r * h, motion.to(h.dtype)], dim=1)
-            q = torch.tanh(F.conv2d(joint, gate.q_weight, padding=gate.padding) + gate.q_context)
+            q = torch.tanh(convolve(joint, gate.q_weight, padding=gate.padding) + gate.q_context)
             h = (1 - z) * h + z * q
         return h
 
@@ -116,7 +146,7 @@ class FlowHead(nn.Module):
         self.conv2 = nn.Conv2d(inner, 2, 3, padding=1)
 
     def forward(self, h: Tensor) -> Tensor:
-        return self.conv2(F.relu(self.conv1(h)))
+        return convolve(F.relu(self.conv1(h)), self.conv2.weight, self.conv2.bias, 1)
 
 
 class UpdateBlock(nn.Module):

@@ -37,5 +37,26 @@ def convex_upsample(
 
 def bilinear_upsample(flow: Tensor) -> Tensor:
     """(b, 2, h, w) → (b, 2, 8h, 8w), corners aligned, values times 8."""
+    if torch.compiler.is_compiling() and flow.is_cuda:
+        return upsample_by_products(flow)
     h, w = flow.shape[-2:]
     return resize_flow(flow, (FACTOR * h, FACTOR * w), align_corners=True)
+
+
+def upsample_by_products(flow: Tensor) -> Tensor:
+    """The same as two products with matrices of bilinear weights.
+
+    The gradient of a product is a product, that of an interpolation hundreds of additions to each
+    coarse number; in a compiled training step it is a fraction of the time.
+    """
+    h, w = flow.shape[-2:]
+    with torch.autocast(flow.device.type, enabled=False):
+        return FACTOR * (_weights(h, flow) @ flow @ _weights(w, flow).T)
+
+
+def _weights(n: int, like: Tensor) -> Tensor:
+    """(8n, n): what each coarse number counts in each fine one."""
+    fine = torch.arange(FACTOR * n, dtype=like.dtype, device=like.device)
+    position = fine * ((n - 1) / (FACTOR * n - 1))
+    coarse = torch.arange(n, dtype=like.dtype, device=like.device)
+    return (1 - (position[:, None] - coarse).abs()).clamp(min=0)
