@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
 
@@ -87,17 +88,21 @@ def load_bank(
             f"{folder}: no image of the part {part!r} among {len(files)} images; {len(HELD_OUT)} in "
             'a hundred are held out, so use a larger folder or part="all"'
         )
-    tiles, halves = [], []
-    for path in chosen:
+
+    def cut(path: Path) -> tuple[Tensor, Tensor]:
         image = torch.from_numpy(read_image(path).copy()).permute(2, 0, 1)[None].float()
         side = min(image.shape[-2:])
         top, left = (image.shape[-2] - side) // 2, (image.shape[-1] - side) // 2
         square = image[..., top : top + side, left : left + side]
-        tiles.append(_finished(_resized(square, size)))
-        halves.append(_resized(square, size // 2))
-    for k in range(len(halves) if halved else 0):
+        return _finished(_resized(square, size)), _resized(square, size // 2)
+
+    def mosaic(k: int) -> Tensor:
         a, b, c, d = (halves[(k + j) % len(halves)] for j in range(4))
-        tiles.append(_finished(torch.cat((torch.cat((a, b), -1), torch.cat((c, d), -1)), -2)))
+        return _finished(torch.cat((torch.cat((a, b), -1), torch.cat((c, d), -1)), -2))
+
+    with ThreadPoolExecutor() as pool:  # hundreds of photographs; torch's operators run side by side
+        tiles, halves = (list(each) for each in zip(*pool.map(cut, chosen), strict=True))
+        tiles += pool.map(mosaic, range(len(halves) if halved else 0))
     bank = torch.cat(tiles).to(device)
     return add_detail(bank, part) if detailed else bank
 
@@ -128,7 +133,8 @@ def add_detail(bank: Tensor, part: str = "train") -> Tensor:
 
 
 def _resized(image: Tensor, side: int) -> Tensor:
-    return F.interpolate(image, (side, side), mode="bicubic", antialias=True)
+    same = image.shape[-2:] == (side, side)
+    return image if same else F.interpolate(image, (side, side), mode="bicubic", antialias=True)
 
 
 def _finished(tile: Tensor) -> Tensor:
