@@ -329,7 +329,7 @@ def test_an_output_that_cannot_be_written(folder, network, capsys, out, message)
         (["--pad", "chairs"], "--pad: unknown mode 'chairs'; the modes are sintel, kitti"),
         (
             ["--precision", "float8"],
-            "--precision: unknown precision 'float8'; there are float32, bf16",
+            "--precision: unknown precision 'float8'; there are auto, float32, bf16, fp16",
         ),
         (["--strategy", "magic"], "--strategy: unknown strategy 'magic' for raft-small; there are"),
         (["--device", "abacus"], "--device is 'abacus', wanted cpu, cuda, or cuda:N"),

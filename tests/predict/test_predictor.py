@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -134,7 +137,8 @@ def test_a_callers_modes_do_not_matter(make, frames):
         ({"iters": 1.5}, "iters is 1.5, wanted a whole number"),
         ({"pad": "chairs"}, "pad: unknown mode 'chairs'; the modes are sintel, kitti"),
         ({"strategy": "best"}, "unknown strategy 'best' for raft-small; there are auto, all-pairs"),
-        ({"precision": "fp8"}, "unknown precision 'fp8'; there are float32, bf16"),
+        ({"precision": "fp8"}, "unknown precision 'fp8'; there are auto, float32, bf16, fp16"),
+        ({"precision": "fp16"}, "precision 'fp16' needs a CUDA device, not cpu; use bf16"),
         ({"max_memory": "much"}, "max_memory is 'much', wanted a number of bytes or a text"),
         ({"device": "tpu"}, "device 'tpu' cannot be used"),
         ({"weights": "x.pth"}, "weights are given beside a network that has its own"),
@@ -178,3 +182,25 @@ def test_the_least_size_is_the_networks_own(make, name, least):
 def test_frames_of_different_size_are_refused(make, frames):
     with pytest.raises(ShapeError, match="frame1 is 136×96 pixels and frame2 is 135×96"):
         make()(frames[0], frames[1][:, :, 1:])
+
+
+def test_half_precision_by_the_prepared_network(make, frames):
+    """What a GPU runs in graphs, here without: near float32, and streams still equal pairs."""
+    exact, fast = make(iters=2), make(iters=2)
+    fast.matcher = dataclasses.replace(fast.matcher, half="bf16")
+    flow = fast(frames[0], frames[1]).flow
+    assert 0 < np.abs(flow - exact(frames[0], frames[1]).flow).mean() < 0.05
+    streamed = [result.flow for result in fast.stream(frames)]
+    assert np.array_equal(streamed[0], flow)
+    assert list(fast.matcher.prepared) == ["all-pairs"]
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_raft_is_prepared_without_being_asked(frames):
+    fast, exact = (Predictor("raft-small", iters=8, precision=p) for p in ("auto", "float32"))
+    assert (fast.precision, exact.precision) == ("fp16", "float32")
+    pairs = [fast(a, b).flow for a, b in itertools.pairwise(frames)]
+    streamed = [result.flow for result in fast.stream(frames)]  # by now in a graph
+    for one, other, a, b in zip(pairs, streamed, frames[:-1], frames[1:], strict=True):
+        assert np.array_equal(one, other)
+        assert np.abs(one - exact(a, b).flow).mean() < 0.05

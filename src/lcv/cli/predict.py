@@ -106,7 +106,11 @@ def _parser() -> argparse.ArgumentParser:
         "--strategy", default="auto", help="auto, all-pairs, on-demand or tiles (%(default)s)"
     )
     work.add_argument("--device", type=device_name, help="cpu or cuda (a GPU if there is one)")
-    work.add_argument("--precision", default="float32", help="float32 or bf16 (%(default)s)")
+    work.add_argument(
+        "--precision",
+        default="auto",
+        help="float32, bf16, fp16, or auto: fp16 for RAFT on a GPU, else float32 (%(default)s)",
+    )
     work.add_argument("--shard", metavar="I/N", help="do part I of N, in a process of its own")
     work.add_argument(
         "--ray",
@@ -145,6 +149,8 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
             terminal.say(note)
         predictor = Predictor(**options)
         predictor.check_warm_start(chosen.warm_start)
+        if chosen.precision == "auto" and predictor.precision != "float32":
+            terminal.say(f"computed in {predictor.precision}; --precision float32 is exact, slower")
         if chosen.ray is None:
             return Run(predictor, job, terminal).go()
         with Cluster(chosen.ray) as cluster:

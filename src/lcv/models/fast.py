@@ -5,7 +5,7 @@
 
 At ordinary sizes a forward pass is hundreds of short kernels, and starting them takes longer than
 running them. A CUDA graph starts all of them at once. It holds for one shape, so there is one for each
-shape that was seen, up to `keep`; the least recently used goes first.
+shape that came twice, up to `keep`; the least recently used goes first.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ class Prepared:
         self._run: Callable[..., FlowOutput]
         self._run = prepare(dtype) if prepare is not None else _AsItIs(model, dtype)
         self._kept: OrderedDict[Any, _Graph] = OrderedDict()
+        self._seen: set[Any] = set()
         self._pool: Any = None
         how = "in CUDA graphs" if self.graphs else "without graphs"
         logger.info("%s on %s in %s, %s", type(model).__name__, self.device, precision, how)
@@ -90,6 +91,10 @@ class Prepared:
         if not self.graphs or any(t.device != self.device for t in tensors):
             return _call(self._run, tensors, options)  # the network refuses what is elsewhere
         key = (*((t.shape, t.dtype) for t in tensors), *sorted(options.items()))
+        if key not in self._seen:
+            # Kernels are compiled and libraries choose theirs; a shape that comes once needs no graph.
+            self._seen.add(key)
+            return _call(self._run, tensors, options)
         graph = self._kept.get(key)
         if graph is None:
             if len(self._kept) == self.keep:
@@ -101,14 +106,18 @@ class Prepared:
         self._kept.move_to_end(key)
         return graph(tensors)
 
+    def forget(self) -> None:
+        """Let go of all graphs and of the memory they hold."""
+        self._kept.clear()
+        self._pool = None
+
     def _captured(self, tensors: tuple[Tensor, ...], options: dict[str, Any]) -> _Graph | None:
         """A graph of one call; None, from now on, if the network cannot be captured."""
         with torch.cuda.device(self.device):
             if self._pool is None:
                 self._pool = torch.cuda.graph_pool_handle()
             given = tuple(t.clone() for t in tensors)
-            # What is wrong with the arguments shows here, before anything is recorded. Kernels are
-            # compiled and libraries choose theirs.
+            # Once on the stream to be recorded, for libraries have a workspace for each stream.
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
@@ -118,6 +127,8 @@ class Prepared:
             try:
                 with torch.cuda.graph(graph, pool=self._pool, stream=stream):
                     out = _call(self._run, given, options)
+            except torch.OutOfMemoryError:
+                raise
             except RuntimeError as error:
                 logger.warning(
                     "no CUDA graph, so prediction is slower: %s", str(error).splitlines()[0]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from torch import Tensor, nn
 
 from lcv.cost_volume.warp import warp_error
 from lcv.errors import ArgumentError
 from lcv.losses.occlusion import occluded_by_consistency
+from lcv.models.fast import Prepared
 from lcv.models.types import FlowModel, FlowOutput, Role, is_flow_model
 
 TILES = "tiles"
@@ -54,12 +55,19 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Matcher:
-    """A network and what it is called with; `matcher_for` checks that they fit."""
+    """A network and what it is called with; `matcher_for` checks that they fit.
+
+    half: the half precision in which pairs are computed by the prepared network; None: by the
+        network itself, frame by frame
+    """
 
     model: FlowModel
     encodes_by_role: bool
     iters: int | None = None
     pad: str | None = None
+    half: str | None = None
+    volume: str = ""
+    prepared: dict[str, Prepared] = field(default_factory=dict)
 
     @property
     def strategies(self) -> tuple[str, ...]:
@@ -69,7 +77,7 @@ class Matcher:
     def with_strategy(self, strategy: str) -> Matcher:
         """The same with the network's cost volume held in that way; tiles hold it in the first."""
         volume = self.model.volumes[0] if strategy == TILES else strategy
-        return replace(self, model=self.model.with_volume(volume))
+        return replace(self, model=self.model.with_volume(volume), volume=volume)
 
     def features(self, frame: Encoded, role: Role) -> Any:
         """The features of a frame as the first or second of a pair."""
@@ -81,6 +89,11 @@ class Matcher:
 
     def match(self, first: Encoded, second: Encoded, start: Tensor | None = None) -> FlowOutput:
         """Flow between two frames; start: `low` of another pair, carried over."""
+        if self.half is not None:
+            if self.volume not in self.prepared:
+                self.prepared[self.volume] = Prepared(cast(nn.Module, self.model), self.half)
+            run = self.prepared[self.volume]
+            return run(first.image, second.image, iters=self.iters, flow_init=start, pad=self.pad)
         features = self.features(first, "first"), self.features(second, "second")
         height, width = first.image.shape[2:]
         return self.model.match(
@@ -88,7 +101,9 @@ class Matcher:
         )
 
 
-def matcher_for(model: nn.Module, name: str, iters: int | None, pad: str | None) -> Matcher:
+def matcher_for(
+    model: nn.Module, name: str, iters: int | None, pad: str | None, half: str | None = None
+) -> Matcher:
     """The matcher of a network, its settings checked before any work is done."""
     if not is_flow_model(model):
         raise ArgumentError(f"{name} is a {type(model).__name__}; make it a network with lcv.wrap")
@@ -102,7 +117,7 @@ def matcher_for(model: nn.Module, name: str, iters: int | None, pad: str | None)
         modes = ", ".join(model.defaults.pads)
         raise ArgumentError(f"pad: unknown mode {pad!r}; the modes are {modes}")
     pad = pad or next(iter(model.defaults.pads), None)
-    return Matcher(model, model.encodes_by_role(), iters, pad)
+    return Matcher(model, model.encodes_by_role(), iters, pad, half)
 
 
 def match_whole(

@@ -26,7 +26,7 @@ from lcv.predict.memory import Plan, Planner, costs_of
 from lcv.predict.result import FlowResult
 from lcv.predict.tiles import match_tiles
 
-PRECISIONS = {"float32": None, "bf16": torch.bfloat16}
+PRECISIONS = {"auto": None, "float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 NOTHING_ELSE = Wanted()
 OUT_OF_MEMORY = "out of memory"  # how the note on a pair begins that fell back
 
@@ -44,7 +44,9 @@ class Predictor:
     max_memory: what a prediction may add to the memory that the process holds once the model is
                 loaded: bytes, or a text such as "6GB"; by default what is free
     strategy:   "auto", or one of those of `Plan`
-    precision:  "float32" or "bf16" (autocast)
+    precision:  "float32", "bf16", "fp16" (CUDA only), or "auto": "fp16" on CUDA for RAFT, else
+                "float32". RAFT in half precision on CUDA is prepared and runs in CUDA graphs, its
+                coordinates, sums, W and upsampling in float32; others use autocast
     """
 
     def __init__(
@@ -57,20 +59,28 @@ class Predictor:
         pad: str | None = None,
         max_memory: int | str | None = None,
         strategy: str = "auto",
-        precision: str = "float32",
+        precision: str = "auto",
     ) -> None:
         if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise ArgumentError(f"unknown precision {precision!r}; there are {known}")
-        self.precision, self.strategy = precision, strategy
+        self.strategy = strategy
         self.device = _device(device)
         network = _network(model, weights).eval().to(self.device)
+        is_prepared = self.device.type == "cuda" and hasattr(network, "for_inference")
+        if precision == "fp16" and self.device.type != "cuda":
+            raise ArgumentError(
+                f"precision 'fp16' needs a CUDA device, not {self.device}; use bf16"
+            )
+        automatic = "fp16" if is_prepared else "float32"
+        self.precision = automatic if precision == "auto" else precision
+        half = self.precision if is_prepared and self.precision != "float32" else None
         spec = getattr(network, "spec", None)
         # Embedded weights are called by their own name, a factory without its path.
         plain = type(getattr(network, "network", network)).__name__
         built = spec.name if isinstance(spec, Spec) else plain
         self.name = model if isinstance(model, str) and model in EMBEDDED else built
-        self.matcher = matcher_for(network, self.name, iters, pad)
+        self.matcher = matcher_for(network, self.name, iters, pad, half)
         if strategy not in ("auto", *self.matcher.strategies):
             known = ", ".join(self.matcher.strategies)
             raise ArgumentError(
@@ -153,6 +163,8 @@ class Predictor:
                 return self._match(attempt, first, second, wanted, start, notes)
             except torch.OutOfMemoryError as error:
                 said = str(error)  # not the error itself, which holds on to tensors
+                for prepared in self.matcher.prepared.values():
+                    prepared.forget()
         raise torch.OutOfMemoryError(said)
 
     def _match(
@@ -164,8 +176,8 @@ class Predictor:
         start: Tensor | None,
         notes: tuple[str, ...],
     ) -> tuple[FlowResult, Tensor | None]:
-        dtype = PRECISIONS[self.precision]
         matcher = self.matcher.with_strategy(plan.strategy)
+        dtype = None if matcher.half else PRECISIONS[self.precision]
         unknown: Any = measured(self.device) if plan.bytes is None else nullcontext()
         with (
             torch.inference_mode(),

@@ -100,7 +100,9 @@ def load_bank(
         a, b, c, d = (halves[(k + j) % len(halves)] for j in range(4))
         return _finished(torch.cat((torch.cat((a, b), -1), torch.cat((c, d), -1)), -2))
 
-    with ThreadPoolExecutor() as pool:  # hundreds of photographs; torch's operators run side by side
+    with (
+        ThreadPoolExecutor() as pool
+    ):  # hundreds of photographs; torch's operators run side by side
         tiles, halves = (list(each) for each in zip(*pool.map(cut, chosen), strict=True))
         tiles += pool.map(mosaic, range(len(halves) if halved else 0))
     bank = torch.cat(tiles).to(device)
