@@ -97,6 +97,7 @@ def _read(
     ALL: tl.constexpr,
     POINTS: tl.constexpr,
     LANES: tl.constexpr,
+    TOGETHER: tl.constexpr,
 ):
     U: tl.constexpr = 2 * RX + 1
     V: tl.constexpr = 2 * RY + 1
@@ -107,10 +108,14 @@ def _read(
     column, row, fx, fy = window_of(
         coords, frame, pixel, valid, pixels, level, h, w, RX, RY, LEVELS
     )
-    # Lanes go along the rows of the window, as memory does.
+    # Lanes go along what lies together in memory: channels that are last, else rows of the window.
     lane = tl.arange(0, LANES)
-    i = lane % U
-    j = lane // U
+    if TOGETHER:
+        i = lane // V
+        j = lane % V
+    else:
+        i = lane % U
+        j = lane // U
     inside = valid[:, None] & (lane < U * V)[None, :]
     at, step, x, y = _cells(
         *(source, frame, pixel, column, row, i, j, pixels, level, h, w, total),
@@ -251,7 +256,8 @@ def read_windows(
     source: (b·h·w, total); every: whether it holds all costs or only windows
     """
     lanes = (2 * rx + 1) * (2 * ry + 1)
-    _launch(_read, (source, coords, out), coords, out, lanes, levels, rx, ry, every)
+    more = {"TOGETHER": out.stride(1) == 1}
+    _launch(_read, (source, coords, out), coords, out, lanes, levels, rx, ry, every, **more)
 
 
 def add_windows(
@@ -273,7 +279,9 @@ def slopes(
     return out
 
 
-def _launch(kernel, given, coords, strided, lanes, levels, rx, ry, every, apart=True) -> None:  # type: ignore[no-untyped-def]
+def _launch(  # type: ignore[no-untyped-def]
+    kernel, given, coords, strided, lanes, levels, rx, ry, every, apart=True, **more
+) -> None:
     """Start a kernel; `strided` is the tensor (b, channels, h, w) whose layout is free."""
     b, _, h, w = coords.shape
     frame, channel, down, pixel = strided.stride()
@@ -290,6 +298,7 @@ def _launch(kernel, given, coords, strided, lanes, levels, rx, ry, every, apart=
             POINTS=POINTS,
             LANES=triton.next_power_of_2(lanes),
             num_warps=WARPS,
+            **more,
         )
 
 
