@@ -68,7 +68,7 @@ class RebuiltVolume:
         for i, level in enumerate(self.pyramid(held)[: self.levels]):
             rows, columns = level.shape[-2:]
             x, y = (centre / 2**i + window).split(1, dim=-1)
-            grid = torch.cat((2 * x / (columns - 1) - 1, 2 * y / (rows - 1) - 1), dim=-1)
-            costs = F.grid_sample(level, grid, align_corners=True)
+            grid = torch.cat(((2 * x + 1) / columns - 1, (2 * y + 1) / rows - 1), dim=-1)
+            costs = F.grid_sample(level, grid, align_corners=False)  # holds for a single pixel too
             read.append(costs.reshape(b, h, w, -1))
         return torch.cat(read, dim=-1).permute(0, 3, 1, 2).contiguous()

@@ -1,0 +1,104 @@
+"""Measuring: real numbers of real calls, and a failing cell leaves the others of its job."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+import lcv
+from lcv.bench import measure as module
+from lcv.bench.calls import make_call
+from lcv.bench.cells import Cell, Point, offer_of, table_jobs
+from lcv.bench.measure import is_out_of_memory, measure, uses_tf32
+from lcv.models.registry import NETWORKS
+from lcv.models.types import Peer
+
+CPU = torch.device("cpu")
+POINT = Point(64, 72, 1, 1)
+CELL = Cell("raft-small", POINT, "unfolded", "all-pairs", reference=True)
+
+
+@pytest.fixture
+def fake_peer(monkeypatch):
+    """A package with a network that moves everything by (1, 0)."""
+
+    class Network(torch.nn.Module):
+        def forward(self, image1, image2):
+            return torch.ones_like(image1[:, :2]) * torch.tensor([1.0, 0.0]).view(1, 2, 1, 1)
+
+    entry = NETWORKS["raft-small"]
+    peer = Peer("elsewhere", lambda ours, iters: Network())
+    monkeypatch.setitem(NETWORKS, "raft-small", replace(entry, peers=(peer,)))
+
+
+def test_a_job_of_all_ways_to_have_lcv(tmp_path, fake_peer):
+    offer = replace(offer_of("raft-small"), peers=())
+    job = table_jobs(offer, POINT, gpu=False)[0]
+    rows = measure(job, tmp_path, CPU, repeats=4, seconds=1e-9)
+    assert [len(row["seconds"]) for row in rows] == [3] * 4  # at least 3, then the time is up
+    assert all(min(row["seconds"]) > 0 and row["first_seconds"] > 0 for row in rows)
+    assert all("error" not in row for row in rows)
+    reference, without, *same = rows
+    assert "px_mean" not in reference
+    assert "px_mean" not in without
+    assert all(0 <= row["px_mean"] <= row["px_p99"] < 1e-3 for row in same)
+    theirs = Cell("raft-small", POINT, "none", "", peer="elsewhere")
+    (row,) = measure((theirs,), tmp_path, CPU, repeats=1, seconds=1)
+    assert row["px_mean"] > 0.1  # it computes something else, which shows
+
+
+def test_a_peer_is_called_with_images_that_are_ready(fake_peer):
+    theirs = Cell("raft-small", POINT, "none", "", peer="elsewhere")
+    call = make_call(theirs, [torch.zeros(1, 3, 64, 72)] * 2)
+    returned = call.run()  # what the network itself gives
+    assert isinstance(returned, torch.Tensor)
+    assert torch.equal(call.flow(returned), returned)
+
+
+def test_a_cell_that_fails_leaves_the_others(tmp_path):
+    broken = replace(CELL, volume="none such", reference=False)
+    failed, good = measure((broken, CELL), tmp_path, CPU, repeats=1, seconds=1)
+    assert failed["error"].startswith("ArgumentError: volume is 'none such'")
+    assert failed["out_of_memory"] is False
+    assert good["median_seconds"] == good["seconds"][0]
+
+
+def test_lack_of_memory_is_told_apart(tmp_path, monkeypatch):
+    def make(cell, frames):
+        raise torch.OutOfMemoryError("CUDA out of memory.\n Tried")
+
+    monkeypatch.setattr(module, "make_call", make)
+    (row,) = measure((CELL,), tmp_path, CPU, repeats=1, seconds=1)
+    assert row == {"error": "OutOfMemoryError: CUDA out of memory. Tried", "out_of_memory": True}
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**60)
+    assert is_out_of_memory(caught.value)
+    assert not is_out_of_memory(RuntimeError("shapes"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is not known")
+def test_the_peak_holds_the_volume(tmp_path):
+    side = 256
+    cell = replace(CELL, point=Point(side, side, 1, 1), reference=False)
+    (row,) = measure((cell,), tmp_path, CPU, repeats=1, seconds=1)
+    costs = 4 * (side // 8) ** 4  # float32, the finest level alone
+    assert row["peak_bytes"] >= costs
+    assert row["reserved_bytes"] is None
+
+
+def test_float32_is_float32_and_peers_get_what_helps_them():
+    assert not uses_tf32(CELL)
+    assert uses_tf32(replace(CELL, precision="tf32"))
+    assert uses_tf32(replace(CELL, precision="bf16", peer="torchvision"))
+    assert not uses_tf32(replace(CELL, precision="fp16", engine="prepared"))
+
+
+def test_without_lcv_has_the_trained_weights_less_w():
+    from lcv.bench.calls import our_network
+
+    without, trained = our_network("raft-small", "none").state_dict(), lcv.load("raft-small")
+    assert not any("inner_product" in name for name in without)
+    assert all(torch.equal(value, trained.state_dict()[name]) for name, value in without.items())
