@@ -64,6 +64,21 @@ def test_a_network_is_asked_what_it_has():
     assert known_peers() == ["torchvision", "ptlflow"]
 
 
+def test_a_factory_is_named_and_measured_as_it_is_first(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import lcv, torch\n"
+        "def net():\n    return lcv.wrap(torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1)), after='0')\n"
+    )
+    (job,) = table_jobs(offer_of(f"{file}:net"), POINT, gpu=False)
+    assert [cell.label for cell in job] == [
+        "mine.py:net, float32",
+        "mine.py:net, with LCV, float32",
+        "mine.py:net, LCV folded, float32",
+    ]
+    assert all(cell.compared for cell in job)  # W = I
+
+
 def test_a_peer_that_is_not_installed_is_missing(monkeypatch):
     monkeypatch.setattr("lcv.bench.cells.importlib.util.find_spec", lambda name: None)
     assert offer_of("raft-small").missing == ("torchvision", "ptlflow")

@@ -53,7 +53,7 @@ def test_a_table_of_a_point_and_what_lcv_costs():
     assert "NVIDIA X, torch 2.11, torchvision 0.26, commit 0123456." in point.caption
     assert "Not installed, so left out: ptlflow." in point.caption
     assert [line[1:] for line in cost.rows] == [
-        ("LCV", "20.00", "+2.00", "+11.1"),
+        ("with LCV", "20.00", "+2.00", "+11.1"),
         ("without LCV", "18.00", "–", "–"),
     ]
     assert "ours, without" in point.text()

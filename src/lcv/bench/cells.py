@@ -16,10 +16,11 @@ from lcv.errors import ArgumentError
 from lcv.models.build import build
 from lcv.models.factory import is_factory, label_of
 from lcv.models.registry import NETWORKS
+from lcv.models.types import OWN_VOLUME
 
 LCV = {
     "none": "without LCV",
-    "unfolded": "LCV",
+    "unfolded": "with LCV",
     "folded": "LCV folded",
     "authors": "LCV, authors' way",
 }
@@ -61,12 +62,15 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """Who and how, in words: `lcv, all-pairs, prepared fp16`."""
+        """Who and how, in words: `lcv, all-pairs, prepared fp16`. What is usual is left out: W in
+        ours, none in a factory's."""
         how = self.precision if self.engine == "plain" else f"{self.engine} {self.precision}"
         if self.peer is not None:
             return f"{self.peer}, {how}"
-        words = ["lcv", self.volume, LCV[self.lcv], how]
-        return ", ".join(word for word in words if word != LCV["unfolded"])
+        usual = "none" if is_factory(self.model) else "unfolded"
+        who = label_of(self.model) if is_factory(self.model) else "lcv"
+        words = [who, self.volume, LCV[self.lcv], how]
+        return ", ".join(word for word in words if word not in (OWN_VOLUME, LCV[usual]))
 
 
 @dataclass(frozen=True)

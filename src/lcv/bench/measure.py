@@ -7,7 +7,6 @@ timed one by one, frames on the device to flow on the device, the cells of a job
 
 from __future__ import annotations
 
-import gc
 import time
 from pathlib import Path
 from statistics import median
@@ -49,11 +48,9 @@ def measure(
         except Exception as error:  # one failing line must not cost the others
             _note(row, error)
     times: list[list[float]] = [[] for _ in ready]
-    for turn in range(repeats):
-        if turn >= LEAST and any(sum(each) > seconds for each in times):
-            break
+    for _ in range(repeats):
         for (cell, call, row), taken in zip(ready, times, strict=True):
-            if "error" in row:
+            if "error" in row or (len(taken) >= LEAST and sum(taken) > seconds):
                 continue
             try:
                 with tf32(uses_tf32(cell)):
@@ -127,13 +124,11 @@ def _distance(cell: Cell, flow: Tensor, folder: Path) -> dict[str, float]:
 
 
 def _note(row: dict[str, Any], error: Exception) -> None:
-    """Why there are no numbers, in one line; the traceback, which holds tensors, is let go."""
+    """Why there are no numbers, in one line."""
     row.clear()
     words = " ".join(str(error).split())
     row["error"] = f"{type(error).__name__}: {words}"[:300]
     row["out_of_memory"] = is_out_of_memory(error)
-    del error
-    gc.collect()
 
 
 def is_out_of_memory(error: BaseException) -> bool:
