@@ -8,13 +8,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-import lcv
 from lcv.bench import measure as module
-from lcv.bench.calls import make_call
 from lcv.bench.cells import Cell, Point, offer_of, table_jobs
 from lcv.bench.measure import is_out_of_memory, measure, uses_tf32
-from lcv.models.registry import NETWORKS
-from lcv.models.types import Peer
 
 CPU = torch.device("cpu")
 POINT = Point(64, 72, 1, 1)
@@ -28,19 +24,6 @@ def folder(tmp_path):
         pair = torch.randint(0, 256, (2, 3, h, w), dtype=torch.uint8)
         torch.save(pair, tmp_path / f"frames-{h}x{w}.pt")
     return tmp_path
-
-
-@pytest.fixture
-def fake_peer(monkeypatch):
-    """A package with a network that moves everything by (1, 0)."""
-
-    class Network(torch.nn.Module):
-        def forward(self, image1, image2):
-            return torch.ones_like(image1[:, :2]) * torch.tensor([1.0, 0.0]).view(1, 2, 1, 1)
-
-    entry = NETWORKS["raft-small"]
-    peer = Peer("elsewhere", lambda ours, iters: Network())
-    monkeypatch.setitem(NETWORKS, "raft-small", replace(entry, peers=(peer,)))
 
 
 def test_a_job_of_all_ways_to_have_lcv(folder, fake_peer):
@@ -57,14 +40,6 @@ def test_a_job_of_all_ways_to_have_lcv(folder, fake_peer):
     theirs = Cell("raft-small", POINT, "none", "", peer="elsewhere")
     (row,) = measure((theirs,), folder, CPU, repeats=1, seconds=1)
     assert row["px_mean"] > 0.1  # it computes something else, which shows
-
-
-def test_a_peer_is_called_with_images_that_are_ready(fake_peer):
-    theirs = Cell("raft-small", POINT, "none", "", peer="elsewhere")
-    call = make_call(theirs, [torch.zeros(1, 3, 64, 72)] * 2)
-    returned = call.run()  # what the network itself gives
-    assert isinstance(returned, torch.Tensor)
-    assert torch.equal(call.flow(returned), returned)
 
 
 def test_a_cell_that_fails_leaves_the_others(folder):
@@ -103,11 +78,3 @@ def test_float32_is_float32_and_peers_get_what_helps_them():
     assert uses_tf32(replace(CELL, precision="tf32"))
     assert uses_tf32(replace(CELL, precision="bf16", peer="torchvision"))
     assert not uses_tf32(replace(CELL, precision="fp16", engine="prepared"))
-
-
-def test_without_lcv_has_the_trained_weights_less_w():
-    from lcv.bench.calls import our_network
-
-    without, trained = our_network("raft-small", "none").state_dict(), lcv.load("raft-small")
-    assert not any("inner_product" in name for name in without)
-    assert all(torch.equal(value, trained.state_dict()[name]) for name, value in without.items())

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from lcv.bench import Point, bench, plan_table, run
-from lcv.errors import ArgumentError, LcvError
+from lcv.errors import LcvError
 
 FACTS = {"device": "a GPU", "threads": 1, "torch": "2", "commit": None}
 GOOD = {"seconds": [0.3, 0.1, 0.2], "median_seconds": 0.2, "peak_bytes": 3, "first_seconds": 1.0}
@@ -104,12 +104,3 @@ def test_why_a_process_died(monkeypatch, code, reason):
     with pytest.raises(EOFError, match=reason):
         worker.ask("{}")
     worker.close()
-
-
-def test_an_unknown_network_or_none_is_refused_before_anything_is_measured():
-    with pytest.raises(ArgumentError, match="unknown model 'rft'"):
-        plan_table(["raft-small", "rft"], [Point(64, 72)])
-    with pytest.raises(ArgumentError, match="bench: no size is given, wanted at least one"):
-        plan_table(["raft-small"], [])
-    with pytest.raises(ArgumentError, match="bench: no model is given, wanted at least one"):
-        plan_table([], [Point(64, 72)])

@@ -42,6 +42,8 @@ def point_words(row: Row) -> str:
 def machine_words(found: dict[str, Any]) -> str:
     """What the numbers are of: device, versions, commit, and who is missing."""
     origin = found["provenance"]
+    if origin is None:
+        return "Nothing could be measured."
     packages = "".join(f", {name} {version}" for name, version in found["packages"].items())
     threads = f", {origin['threads']} threads" if "cores" in origin["device"] else ""
     commit = f", commit {origin['commit'][:7]}" if origin.get("commit") else ""
