@@ -1,4 +1,4 @@
-"""Pictures of a bench, drawn from its JSON: bars for the settings at a point, lines for growth."""
+"""Pictures of a bench, drawn from its JSON: dots for the settings at a point, lines for growth."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ COLOURS = ("#2f6f9f", "#5f8f3e", "#4aa3a2", "#8a5fa8")
 PEERS = ("#c8503c", "#b98a1e", "#7a4b3a", "#4f5b66")
 AXES = ("size", "batch", "iters")
 WORDS = {"size": "pixels", "batch": "pairs in a batch", "iters": "iterations"}
+MOST = 8
+"""Missing points that are named one by one."""
 Row = dict[str, Any]
 
 
 def bench_figure(found: dict[str, Any]) -> Figure:
     """The figure of a table or of a growth chart. Needs matplotlib."""
-    return _bars(found) if found["base"] is None else _growth(found)
+    return _points(found) if found["base"] is None else _growth(found)
 
 
-def _bars(found: dict[str, Any]) -> Figure:
+def _points(found: dict[str, Any]) -> Figure:
     """A panel a point: the median with its range, ours and the peers', on a logarithmic axis."""
     from matplotlib.figure import Figure
 
@@ -41,11 +43,10 @@ def _bars(found: dict[str, Any]) -> Figure:
             times = [1000 * second for second in row["seconds"]]
             middle = 1000 * row["median_seconds"]
             colour = THEIRS if row["peer"] else OURS
-            axis.barh(place, middle, 0.7, color=colour)
-            axis.plot([min(times), max(times)], [place, place], color=INK, linewidth=1)
+            axis.plot([min(times), max(times)], [place, place], color=colour, linewidth=2)
+            axis.plot(middle, place, "s" if row["peer"] else "o", color=colour, markersize=6)
             axis.text(max(times), place, f"  {_numbers(row)}", va="center", fontsize=8, color=INK)
         axis.set_yticks(range(len(rows)), [row["label"] for row in rows], fontsize=8)
-        axis.invert_yaxis()
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         if good:
@@ -53,8 +54,10 @@ def _bars(found: dict[str, Any]) -> Figure:
             axis.set_xlim(min(values) / 2, max(values) * 4)
         title = f"{rows[0]['model']}, {point_words(rows[0])}"
         axis.set_title(title, loc="left", fontsize=10, color=INK)
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+        axis.grid(axis="x", alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[-1].set_xlabel("milliseconds; line: quickest to slowest", color=INK)
+    axes[-1].set_xlabel("milliseconds: the median, and the quickest to the slowest", color=INK)
     figure.text(0.01, -0.02, machine_words(found), fontsize=8, color=INK)
     return figure
 
@@ -145,8 +148,7 @@ def _dress(axis: Axes, found: dict[str, Any], name: str) -> None:
 
 def _absent(found: dict[str, Any]) -> list[str]:
     """Points that are missing, and why."""
-    return [
-        f"missing: {row['label']} at {point_words(row)}: {failed(row)[:60]}"
-        for row in found["rows"]
-        if "error" in row
-    ]
+    absent = [row for row in found["rows"] if "error" in row]
+    words = [f"missing: {r['label']} at {point_words(r)}: {failed(r)[:60]}" for r in absent[:MOST]]
+    more = len(absent) - MOST
+    return words + ([f"and {more} more"] if more > 0 else [])
