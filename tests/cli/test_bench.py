@@ -91,6 +91,7 @@ def test_without_matplotlib_the_numbers_are_kept_and_the_way_to_plot_them_told(
         (["--size", "64"], "--size is '64', wanted HxW, for instance 440x1024"),
         (["--size", "0x64@2"], "--size is '0x64', wanted HxW"),
         (["--size", "64x64@0"], "--size is '0', wanted a whole number of 1 or more"),
+        (["--growth", "--compiled"], "--compiled does not go together with --growth"),
         (["--growth", "--size", "64x72@2"], "--size is HxW@N, wanted HxW: with --growth"),
         (
             ["--size", "64x72", "40x60"],

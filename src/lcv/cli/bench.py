@@ -99,7 +99,7 @@ def _parser() -> Parser:
         help="of timed calls a row, after which 3 are enough (%(default)s)",
     )
     add("--device", type=device_name, default="cpu", help="cpu or cuda (%(default)s)")
-    add("-o", "--output", metavar="FILE.json", help="every number, written after every row")
+    add("-o", "--output", metavar="FILE.json", help="every number, written while it goes on")
     add("--plot", metavar="FILE.png", help="a picture of the results; needs matplotlib")
     add("--from", dest="source", metavar="FILE.json", help="show or plot this; measure nothing")
     add("--overwrite", action="store_true", help="replace existing outputs")
@@ -120,6 +120,11 @@ def _plan(chosen: argparse.Namespace) -> Plan:
     models = chosen.model or ["raft-small"]
     packages = _packages(chosen.peers)
     if chosen.growth:
+        if chosen.compiled:
+            raise ArgumentError(
+                "--compiled does not go together with --growth, where every point would take "
+                "minutes; leave one of them out"
+            )
         if any(n for _, _, n in chosen.size or ()):
             raise ArgumentError(
                 "--size is HxW@N, wanted HxW: with --growth, iterations are --iters"
