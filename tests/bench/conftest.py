@@ -73,3 +73,12 @@ def fake_peer(monkeypatch):
     entry = NETWORKS["raft-small"]
     peer = Peer("elsewhere", lambda ours, iters: Network())
     monkeypatch.setitem(NETWORKS, "raft-small", replace(entry, peers=(peer,)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """With frames of noise, which are there sooner than procedural ones."""
+    for h, w in ((64, 72), (512, 512)):
+        pair = torch.randint(0, 256, (2, 3, h, w), dtype=torch.uint8)
+        torch.save(pair, tmp_path / f"frames-{h}x{w}.pt")
+    return tmp_path

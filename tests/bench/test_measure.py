@@ -17,15 +17,6 @@ POINT = Point(64, 72, 1, 1)
 CELL = Cell("raft-small", POINT, "unfolded", "all-pairs", reference=True)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """With frames of noise, which are there sooner than procedural ones."""
-    for h, w in ((64, 72), (512, 512)):
-        pair = torch.randint(0, 256, (2, 3, h, w), dtype=torch.uint8)
-        torch.save(pair, tmp_path / f"frames-{h}x{w}.pt")
-    return tmp_path
-
-
 def test_a_job_of_all_ways_to_have_lcv(folder, fake_peer):
     offer = replace(offer_of("raft-small"), peers=())
     job = table_jobs(offer, POINT, gpu=False)[0]

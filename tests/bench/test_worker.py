@@ -14,9 +14,9 @@ def test_a_job_comes_back_as_it_went():
         assert job_of(json.loads(as_task(job, device="cpu"))["cells"]) == job
 
 
-def test_an_answer_holds_rows_and_where_they_come_from(tmp_path):
+def test_an_answer_holds_rows_and_where_they_come_from(folder):
     cell = Cell("raft-small", Point(64, 72, 1, 1), "none", "on-demand")
-    task = as_task((cell,), device="cpu", folder=str(tmp_path), repeats=1, seconds=1.0)
+    task = as_task((cell,), device="cpu", folder=str(folder), repeats=1, seconds=1.0)
     found = json.loads(json.dumps(answer(json.loads(task))))
     assert len(found["rows"][0]["seconds"]) == 1
     assert found["provenance"]["threads"] >= 1
