@@ -73,7 +73,7 @@ def baseline(rows: list[Row]) -> Row | None:
 def _point(found: dict[str, Any], rows: list[Row]) -> Grid:
     peer = baseline(rows)
     columns = ["", "ms", "range", "peak MiB", "px mean", "px 99 %", "first call s"]
-    caption = f"px: distance from our float32 flow. {machine_words(found)}"
+    caption = f"px: distance from the flow of the first row. {machine_words(found)}"
     if peer is not None:
         columns.append("times as fast")
         caption = f"Times as fast: as {peer['label']}. {caption}"
