@@ -1,102 +1,91 @@
-"""Speed and memory: every comparison has its two sides, and numbers are what was measured."""
+"""What is measured: every setting once, the reference first, and twins that differ in LCV alone."""
 
 from __future__ import annotations
 
-import json
-import sys
-from dataclasses import asdict
+from dataclasses import replace
 
 import pytest
 import torch
 
-from lcv.bench import bench, bench_table, every_cell
-from lcv.bench.cells import KINDS, Cell, _measured
-from lcv.errors import ArgumentError, LcvError
+from lcv.bench.cells import Point, known_peers, offer_of, table_jobs
+from lcv.errors import ArgumentError
 
-SIZES = [(64, 72), (128, 96)]
-
-
-def test_each_cell_has_a_twin_that_differs_in_lcv_alone():
-    found = every_cell(["raft-small", "vcn"], [(80, 72), (128, 96)], 3, 2, "cpu")
-    assert len(found) == len({*found}) == 2 * 2 * (2 + 1)
-    for without, having in zip(found[::2], found[1::2], strict=True):
-        assert (without.inner_product, having.inner_product) == KINDS
-        assert {**asdict(without), "inner_product": having.inner_product} == asdict(having)
-    assert {cell.strategy for cell in found if cell.model == "vcn"} == {"local"}
-    assert {cell.iters for cell in found if cell.model == "vcn"} == {None}
-    assert {cell.strategy for cell in found if cell.iters} == {"all-pairs", "on-demand"}
+POINT = Point(128, 136, 1, 3)
 
 
-def test_an_unknown_network_is_refused_before_anything_is_measured(monkeypatch):
-    monkeypatch.setattr("lcv.bench.cells._measured", lambda cell: pytest.fail("measured"))
-    with pytest.raises(ArgumentError, match="unknown model 'rft'"):
-        bench(["raft-small", "rft"], SIZES)
+@pytest.fixture(scope="module")
+def raft():
+    return replace(offer_of("raft-small"), peers=("torchvision",), missing=())
 
 
-def test_a_cell_that_fails_leaves_the_others(monkeypatch):
-    def measured(cell: Cell):
-        if cell.strategy == "all-pairs":
-            return {"error": "out of memory"}
-        facts = {"device": "x", "threads": 1, "torch": "2"}
-        numbers = {"seconds": [0.3, 0.1, 0.2], "peak_bytes": 3 * 2**20, "foretold_bytes": 5}
-        return {**numbers, "provenance": facts}
-
-    monkeypatch.setattr("lcv.bench.cells._measured", measured)
-    told = []
-    found = bench(["raft-small"], SIZES[:1], progress=lambda *words: told.append(words))
-    assert [done for _, done, _ in told] == [0, 1, 2, 3]
-    assert [row.get("error") for row in found["rows"]] == ["out of memory"] * 2 + [None] * 2
-    assert found["rows"][2]["median_seconds"] == 0.2
-    assert json.loads(json.dumps(found)) == found
-    lines = bench_table(found).text().splitlines()
-    assert lines[3].split()[:6] == ["raft-small", "no", "all-pairs", "64×72", "12", "failed"]
-    assert lines[6].split() == [
-        "raft-small",
-        "yes",
-        "on-demand",
-        "64×72",
-        "12",
-        "200",
-        "100",
-        "to",
-        "300",
-        "3",
-    ]
+@pytest.mark.parametrize("gpu", [False, True])
+def test_every_cell_is_there_once_and_the_reference_comes_first(raft, gpu):
+    jobs = table_jobs(raft, POINT, gpu=gpu)
+    every = [cell for job in jobs for cell in job]
+    assert len(every) == len({*every}) == len({cell.label for cell in every})
+    assert [cell.reference for cell in every] == [True] + [False] * (len(every) - 1)
+    assert every[0].label == "lcv, all-pairs, float32"
+    assert {cell.point for cell in every} == {POINT}
+    assert {cell.engine for cell in every} == ({"plain", "prepared"} if gpu else {"plain"})
+    assert ("torchvision, tf32" in {cell.label for cell in every}) == gpu
+    assert {cell.volume for cell in every if cell.peer is None} == {"all-pairs", "on-demand"}
 
 
-def test_nothing_measured_is_an_error_with_its_reason(monkeypatch):
-    failed = _measured(Cell("raft-small", "euclidean", "all-pairs", 8, 8))
-    assert failed["error"].startswith("frame1 is 8×8 pixels; raft-small needs at least")
-    monkeypatch.setattr("lcv.bench.cells._measured", lambda cell: failed)
-    with pytest.raises(LcvError, match=r"nothing could be measured.*needs at least"):
-        bench(["raft-small"], SIZES)
+def test_a_job_has_cells_that_differ_in_lcv_alone(raft):
+    for job in table_jobs(raft, POINT, gpu=True):
+        assert len({replace(c, lcv="", compared=True, reference=False) for c in job}) == 1
+    kinds = [cell.lcv for cell in table_jobs(raft, POINT, gpu=True)[0]]
+    assert kinds == ["unfolded", "none", "folded", "authors"]
 
 
-@pytest.mark.parametrize(
-    ("models", "sizes", "message"),
-    [
-        (["raft-small"], [], "bench: no size is given, wanted at least one"),
-        ([], SIZES, "bench: no model is given, wanted at least one"),
-        (["ddflow", "raft-small"], [(64, 72), (56, 72)], "size is 56x72, but raft-small needs at"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused_before(monkeypatch, models, sizes, message):
-    monkeypatch.setattr("lcv.bench.cells._measured", lambda cell: pytest.fail("measured"))
+def test_without_w_is_another_function_and_not_compared(raft):
+    cells = table_jobs(raft, POINT, gpu=False)[0]
+    assert {cell.lcv: cell.compared for cell in cells} == {
+        "unfolded": True,
+        "none": False,
+        "folded": True,
+        "authors": True,
+    }
+
+
+def test_compiled_peers_are_measured_if_asked_for(raft):
+    labels = [c.label for job in table_jobs(raft, POINT, gpu=True, compiled=True) for c in job]
+    assert labels[-1] == "torchvision, compiled bf16"
+
+
+def test_a_network_is_asked_what_it_has():
     state = torch.get_rng_state()
-    with pytest.raises(ArgumentError, match=message):
-        bench(models, sizes)
+    vcn = offer_of("vcn-small")
     assert torch.equal(torch.get_rng_state(), state)
+    assert (vcn.lcv, vcn.volumes, vcn.iterates) == (("unfolded", "none"), ("local",), False)
+    assert (vcn.peers, vcn.missing) == ((), ())
+    (job,) = table_jobs(vcn, POINT, gpu=False)
+    assert {cell.point.iters for cell in job} == {None}
+    assert known_peers() == ["torchvision", "ptlflow"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is not known")
-def test_a_larger_frame_takes_more_memory_in_both():
-    """All costs of a pair grow with the square of its pixels: 4 times the pixels, 16 times."""
-    sides = [128, 256]
-    small, large = (
-        _measured(Cell("raft-small", "elliptical", "all-pairs", side, side, 1, 2)) for side in sides
+def test_a_factory_is_named_and_measured_as_it_is_first(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import lcv, torch\n"
+        "def net():\n    return lcv.wrap(torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1)), after='0')\n"
     )
-    assert len(small["seconds"]) == 2
-    assert min(small["seconds"]) > 0
-    costs = 4 * (256 // 8) ** 4  # of the large one, float32, its finest level alone
-    assert large["peak_bytes"] - small["peak_bytes"] > 15 / 16 * costs
-    assert large["provenance"]["threads"] >= 1
+    (job,) = table_jobs(offer_of(f"{file}:net"), POINT, gpu=False)
+    assert [cell.label for cell in job] == [
+        "mine.py:net, float32",
+        "mine.py:net, with LCV, float32",
+        "mine.py:net, LCV folded, float32",
+    ]
+    assert all(cell.compared for cell in job)  # W = I
+
+
+def test_a_peer_that_is_not_installed_is_missing(monkeypatch):
+    monkeypatch.setattr("lcv.bench.cells.importlib.util.find_spec", lambda name: None)
+    assert offer_of("raft-small").missing == ("torchvision", "ptlflow")
+    assert offer_of("raft-small", ["ptlflow"]).missing == ("ptlflow",)
+    assert offer_of("raft-small", []).missing == ()
+
+
+def test_a_size_below_what_the_network_takes_is_refused(raft):
+    with pytest.raises(ArgumentError, match="size is 40x60, but raft-small needs at least 57x57"):
+        table_jobs(raft, Point(40, 60), gpu=False)

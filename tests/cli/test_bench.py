@@ -1,4 +1,4 @@
-"""`lcv bench`: a table and a file, or a sentence before anything is measured."""
+"""`lcv bench`: a table, a file and a picture, or a sentence before anything is measured."""
 
 from __future__ import annotations
 
@@ -6,68 +6,93 @@ import json
 
 import pytest
 
+from lcv.bench import Point
 from lcv.cli import main as cli
 
 
 @pytest.fixture
-def rows(monkeypatch):
-    """What is to be measured, without measuring it."""
-    asked = []
+def asked(monkeypatch):
+    """The cells that would be measured; those of frames above 1000 fail."""
+    cells = []
 
-    def measured(cell):
-        asked.append(cell)
-        facts = {"device": "a CPU", "threads": 1, "torch": "2"}
-        numbers = {"seconds": [0.1], "peak_bytes": None, "foretold_bytes": 5}
-        return {"error": "too large"} if cell.height > 1000 else {**numbers, "provenance": facts}
+    def answer(worker, task, job, found):
+        cells.extend(job)
+        found["provenance"] = {"device": "a CPU, 2 cores", "threads": 1, "torch": "2"}
+        numbers = {"seconds": [0.1], "median_seconds": 0.1, "first_seconds": 1, "peak_bytes": None}
+        bad = {"error": "too large", "out_of_memory": False}
+        return [bad if cell.point.height > 1000 else numbers for cell in job]
 
-    monkeypatch.setattr("lcv.bench.cells._measured", measured)
-    return asked
+    class Idle:
+        def close(self):
+            pass
 
-
-def test_a_table_and_a_file(rows, tmp_path, capsys):
-    out = tmp_path / "b.json"
-    words = ["bench", "--size", "64x72", "128X96", "--iters", "3", "--repeats", "1", "-o", str(out)]
-    assert cli.main(words) == 0
-    shown = capsys.readouterr().out
-    assert "raft-small  yes  on-demand  128×96" in shown
-    assert "unknown" in shown  # the peak, where the system does not tell
-    written = json.loads(out.read_text())
-    assert written["format"] == "lcv bench 1"
-    assert {(cell.height, cell.width) for cell in rows} == {(64, 72), (128, 96)}
-    assert {(cell.iters, cell.repeats) for cell in rows} == {(3, 1)}
-    assert len(written["rows"]) == len(rows) == 8
+    monkeypatch.setattr("lcv.bench.run._ask", answer)
+    monkeypatch.setattr("lcv.bench.run.Worker", Idle)
+    monkeypatch.setattr("lcv.bench.cells.importlib.util.find_spec", lambda name: None)
+    return cells
 
 
-def test_what_failed_is_in_the_table_and_in_the_exit_code(rows, capsys):
-    assert cli.main(["bench", "--size", "64x72", "2000x72"]) == 1
-    failed = [line for line in capsys.readouterr().out.splitlines() if "2000×72" in line]
-    assert len(failed) == 4
-    assert all("failed" in line and "too large" in line for line in failed)
+def points(cells):
+    return list(dict.fromkeys(cell.point for cell in cells))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--size", "64x72", "--size", "72x96", "--model", "raft-small", "--model", "ddflow"],
-        ["--size", "64x72", "72x96", "--model", "raft-small", "ddflow"],
-    ],
-)
-def test_options_that_are_repeated_add_up(rows, words):
+def test_a_table_a_file_and_a_picture_drawn_from_the_file(asked, tmp_path, capsys):
+    out, plot = tmp_path / "b.json", tmp_path / "b.png"
+    words = ["--size", "64x72@5", "128X96", "--iters", "3", "--repeats", "1", "-o", str(out)]
     assert cli.main(["bench", *words]) == 0
-    found = {(cell.model, cell.height, cell.width) for cell in rows}
-    assert found == {(name, *s) for name in ("raft-small", "ddflow") for s in [(64, 72), (72, 96)]}
+    shown = capsys.readouterr().out
+    assert "raft-small, 64×72, 5 iterations" in shown
+    assert "unknown" in shown  # the peak, where the system does not tell
+    assert points(asked) == [Point(64, 72, 1, 5), Point(128, 96, 1, 3)]
+    written = json.loads(out.read_text())
+    assert written["format"] == "lcv bench 2"
+    assert len(written["rows"]) == len(asked)
+    asked.clear()
+    assert cli.main(["bench", "--from", str(out), "--plot", str(plot)]) == 0
+    assert asked == []
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+    assert "raft-small, 64×72, 5 iterations" in capsys.readouterr().out
 
 
-def test_what_is_not_said_has_a_default(rows):
+def test_what_failed_is_in_the_table_and_in_the_exit_code(asked, capsys):
+    assert cli.main(["bench", "--size", "64x72", "2000x72"]) == 1
+    assert capsys.readouterr().out.count("too large") == 5
+
+
+def test_growth_varies_one_axis_at_a_time(asked):
+    words = ["--size", "64x72", "128x96", "--batch", "1", "2", "--iters", "3", "--iters", "1"]
+    assert cli.main(["bench", "--growth", *words]) == 0
+    base = Point(64, 72, 1, 3)
+    others = {Point(128, 96, 1, 3), Point(64, 72, 2, 3), Point(64, 72, 1, 1)}
+    assert {*points(asked)} == {base, *others}
+
+
+def test_what_is_not_said_has_a_default(asked):
     assert cli.main(["bench"]) == 0
-    assert {(cell.model, cell.height, cell.width) for cell in rows} == {("raft-small", 440, 1024)}
+    assert points(asked) == [Point(440, 1024, 1, 12)]
+    assert {cell.model for cell in asked} == {"raft-small"}
+
+
+def test_without_matplotlib_the_numbers_are_kept_and_the_way_to_plot_them_told(
+    asked, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("lcv.cli.bench._can_plot", lambda: False)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["bench", "--size", "64x72", "--plot", "b.png"]) == 2
+    assert "pip install 'lcv-flow[report]'; or keep the numbers with -o" in capsys.readouterr().err
+    assert asked == []
+    assert cli.main(["bench", "--size", "64x72", "--plot", "b.png", "-o", "b.json"]) == 0
+    assert "then `lcv bench --from b.json --plot b.png`" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--size", "64"], "--size is '64', wanted HxW, for instance 440x1024"),
-        (["--size", "0x64"], "--size is '0x64', wanted HxW"),
+        (["--size", "0x64@2"], "--size is '0x64', wanted HxW"),
+        (["--size", "64x64@0"], "--size is '0', wanted a whole number of 1 or more"),
+        (["--growth", "--compiled"], "--compiled does not go together with --growth"),
+        (["--growth", "--size", "64x72@2"], "--size is HxW@N, wanted HxW: with --growth"),
         (
             ["--size", "64x72", "40x60"],
             "lcv: --size is 40x60, but raft-small needs at least 57x57\n",
@@ -78,12 +103,16 @@ def test_what_is_not_said_has_a_default(rows):
             "there are raft-large, raft-small, vcn, vcn-small, ddflow, and `lcv models`",
         ),
         (["--model", "raft-smal"], "--model: unknown model 'raft-smal' (did you mean raft-small?)"),
+        (["--peers", "torchvison"], "--peers is 'torchvison', wanted torchvision, ptlflow or none"),
         (["--repeats", "0"], "--repeats is '0', wanted a whole number of 1 or more"),
         (["-o", "none/b.json"], "none/b.json: the folder none does not exist; make it first"),
+        (["--from", "b.json"], "b.json: cannot be read: No such file or directory"),
+        (["--from", "old.json"], "old.json: wanted a file that `lcv bench -o` wrote, of format"),
     ],
 )
-def test_mistakes(rows, words, message, capsys, tmp_path, monkeypatch):
+def test_mistakes(asked, words, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.json").write_text('{"format": "lcv bench 1"}')
     assert cli.main(["bench", *words]) == 2
     assert message in capsys.readouterr().err
-    assert rows == []
+    assert asked == []

@@ -1,9 +1,14 @@
-"""Speed and memory of networks, measured in processes of their own.
+"""Speed, memory and exactness of networks beside their peers, measured in one run.
 
-bench(["raft-small"], [(436, 1024)], repeats=3)["rows"]
+    bench(plan_table(["raft-small"], [Point(440, 1024)]), repeats=3)["rows"]
+
+cells (what there is to measure), growth and plan decide; run hands jobs to a process (worker), which
+makes calls and measures them; table and plot show.
 """
 
-from lcv.bench.cells import Cell, bench, every_cell
-from lcv.bench.table import bench_table
+from lcv.bench.cells import Point
+from lcv.bench.plan import Plan, plan_growth, plan_table
+from lcv.bench.run import bench
+from lcv.bench.table import bench_tables
 
-__all__ = ["Cell", "bench", "bench_table", "every_cell"]
+__all__ = ["Plan", "Point", "bench", "bench_tables", "plan_growth", "plan_table"]

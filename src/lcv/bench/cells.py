@@ -1,114 +1,172 @@
-"""What is compared: each network with and without LCV, at each size, with each way to hold costs."""
+"""What is measured: a `Cell` is one network in one setting at one size; `table_jobs` lists them.
+
+Cells of one job are timed in turns, so that what drifts (clocks, other work) meets all of them alike.
+"""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from statistics import median
-from typing import Any, cast
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
-from lcv.errors import ArgumentError, LcvError
+from lcv.errors import ArgumentError
 from lcv.models.build import build
-from lcv.models.factory import label_of
-from lcv.models.types import FlowModel
+from lcv.models.factory import is_factory, label_of
+from lcv.models.registry import NETWORKS
+from lcv.models.types import OWN_VOLUME
 
-FORMAT = "lcv bench 1"
-KINDS = ("euclidean", "elliptical")
-"""Without LCV and with it."""
+LCV = {
+    "none": "without LCV",
+    "unfolded": "with LCV",
+    "folded": "LCV folded",
+    "authors": "LCV, authors' way",
+}
+"""How W is computed. The authors rebuild it and the volume at every update."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The size of the work. `iters` is None for a network that does not iterate."""
+
+    height: int
+    width: int
+    batch: int = 1
+    iters: int | None = 12
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing to measure; `iters` is None for a network that does not iterate."""
+    """One thing to measure.
+
+    peer:      the package whose copy of the network it is; None for ours
+    lcv:       a key of LCV
+    volume:    how the network holds its cost volume
+    engine:    "plain", "prepared" (`lcv.models.fast`) or "compiled" (torch.compile)
+    precision: "float32", "tf32", "fp16" or "bf16"
+    compared:  whether its flow should be that of the reference, to rounding
+    reference: whether its flow is what the others of the same point are compared with
+    """
 
     model: str
-    inner_product: str
-    strategy: str
-    height: int
-    width: int
-    iters: int | None = 12
-    repeats: int = 5
-    device: str = "cpu"
+    point: Point
+    lcv: str
+    volume: str
+    engine: str = "plain"
+    precision: str = "float32"
+    peer: str | None = None
+    compared: bool = True
+    reference: bool = False
+
+    @property
+    def label(self) -> str:
+        """Who and how, in words: `lcv, all-pairs, prepared fp16`. What is usual is left out: W in
+        ours, none in a factory's."""
+        how = self.precision if self.engine == "plain" else f"{self.engine} {self.precision}"
+        if self.peer is not None:
+            return f"{self.peer}, {how}"
+        usual = "none" if is_factory(self.model) else "unfolded"
+        who = label_of(self.model) if is_factory(self.model) else "lcv"
+        words = [who, self.volume, LCV[self.lcv], how]
+        return ", ".join(word for word in words if word not in (OWN_VOLUME, LCV[usual]))
 
 
-def every_cell(
-    models: Sequence[str], sizes: Sequence[tuple[int, int]], iters: int, repeats: int, device: str
-) -> list[Cell]:
-    """All of them, those that are compared beside each other; what cannot be measured is refused."""
-    for what, given in (("model", models), ("size", sizes)):
-        if not given:
-            raise ArgumentError(f"bench: no {what} is given, wanted at least one")
-    found = []
-    for name in models:
-        network = _network(name)
-        least, iterates = network.least_side, network.defaults.iters is not None
-        kinds = KINDS if _takes_w(name) else KINDS[:1]
-        for height, width in sizes:
-            if min(height, width) < least:
-                raise ArgumentError(
-                    f"size is {height}x{width}, but {name} needs at least {least}x{least}"
-                )
-            for strategy in network.volumes:
-                for kind in kinds:
-                    own = (height, width, iters if iterates else None, repeats, device)
-                    found.append(Cell(name, kind, strategy, *own))
-    return found
+@dataclass(frozen=True)
+class Offer:
+    """What a network can be measured with, asked once of the network itself.
 
-
-def bench(
-    models: Sequence[str],
-    sizes: Sequence[tuple[int, int]],
-    *,
-    iters: int = 12,
-    repeats: int = 5,
-    device: str = "cpu",
-    progress: Callable[[str, int, int], None] | None = None,
-) -> dict[str, Any]:
-    """Every cell in a process of its own, one after the other; plain values of JSON.
-
-    A cell that cannot be measured, for lack of memory say, has an `error` in place of its numbers.
+    lcv: keys of LCV, the usual one first
     """
-    rows, origin = [], None
-    every = every_cell(models, sizes, iters, repeats, device)
-    for done, cell in enumerate(every):
-        if progress is not None:
-            words = f"{label_of(cell.model)}, {cell.inner_product}, {cell.strategy}"
-            progress(f"{words}, {cell.height}×{cell.width}", done, len(every))
-        found = _measured(cell)
-        origin = found.pop("provenance", None) or origin
-        if "seconds" in found:
-            found["median_seconds"] = median(found["seconds"])
-        rows.append({**asdict(cell), "model": label_of(cell.model), **found})
-    if origin is None:
-        raise LcvError(f"bench: nothing could be measured; the first says: {rows[0]['error']}")
-    return {"format": FORMAT, "provenance": origin, "rows": rows}
+
+    model: str
+    lcv: tuple[str, ...]
+    volumes: tuple[str, ...]
+    prepared: tuple[str, ...]
+    least: int
+    iterates: bool
+    peers: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
-def _takes_w(name: str) -> bool:
-    """Whether it is known where W goes: of a foreign network the user has to say."""
-    try:
-        with torch.random.fork_rng(devices=[]):
-            build(name, "elliptical")
-    except ArgumentError:
-        return False
-    return True
-
-
-def _network(name: str) -> FlowModel:
+def offer_of(name: str, peers: Sequence[str] | None = None) -> Offer:
+    """Build the network and ask. peers: packages to compare with; None for all that import."""
     with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
-        return cast(FlowModel, build(name, "euclidean"))
+        network: Any = build(name, "euclidean")
+        try:
+            with_w: Any = build(name, "elliptical")
+        except ArgumentError:  # of a foreign network the user has to say where W goes
+            with_w = None
+    kinds = ["none"]
+    if with_w is not None:
+        kinds.append("unfolded")
+        kinds += ["folded"] if with_w.layer_before_w() is not None else []
+        kinds += ["authors"] if hasattr(with_w, "authors_way") else []
+        if not is_factory(name):
+            kinds = ["unfolded", "none", *kinds[2:]]
+    known = [peer.package for peer in NETWORKS[name].peers] if name in NETWORKS else []
+    wanted = [each for each in known if peers is None or each in peers]
+    here = [each for each in wanted if importlib.util.find_spec(each) is not None]
+    return Offer(
+        model=name,
+        lcv=tuple(kinds),
+        volumes=tuple(network.volumes),
+        prepared=("fp16", "bf16") if hasattr(network, "for_inference") else ("float32", "bf16"),
+        least=network.least_side,
+        iterates=network.defaults.iters is not None,
+        peers=tuple(here),
+        missing=tuple(each for each in wanted if each not in here),
+    )
 
 
-def _measured(cell: Cell) -> dict[str, Any]:
-    command = [sys.executable, "-m", "lcv.bench.measure", json.dumps(asdict(cell))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
-        return {"error": lines[-1][:200]}
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def known_peers() -> list[str]:
+    """Packages that have a network of ours."""
+    return list(dict.fromkeys(peer.package for entry in NETWORKS.values() for peer in entry.peers))
+
+
+Job = tuple[Cell, ...]
+
+
+def table_jobs(offer: Offer, point: Point, *, gpu: bool, compiled: bool = False) -> list[Job]:
+    """Our settings and the peers' at one point: the reference first, the cost of LCV in its turns."""
+    point = _checked(offer, point)
+    usual, *others = offer.lcv
+    first, *rest = offer.volumes
+    base = Cell(offer.model, point, usual, first, reference=True)
+    jobs: list[Job] = [(base, *(_with_lcv(base, kind, usual) for kind in others))]
+    plain = replace(base, reference=False)
+    if gpu:
+        jobs.append((replace(plain, precision="tf32"),))
+        for i, precision in enumerate(offer.prepared):
+            cell = replace(plain, engine="prepared", precision=precision)
+            # W is multiplied into the weights here; without it is all there is to compare with.
+            without = [_with_lcv(cell, "none", usual)] if i == 0 and usual != "none" else []
+            jobs.append((cell, *without))
+    for volume in rest:
+        jobs.append((replace(plain, volume=volume),))
+        if gpu:
+            own = replace(plain, volume=volume, engine="prepared", precision=offer.prepared[0])
+            jobs.append((own,))
+    for peer in offer.peers:
+        theirs = replace(plain, peer=peer, lcv="none", volume="")
+        precisions = ("float32", "tf32", "bf16") if gpu else ("float32",)
+        jobs += [(replace(theirs, precision=precision),) for precision in precisions]
+        if compiled:
+            jobs.append((replace(theirs, engine="compiled", precision=precisions[-1]),))
+    return jobs
+
+
+def _with_lcv(cell: Cell, kind: str, usual: str) -> Cell:
+    """The same with W computed in another way; without W it is another function."""
+    same = kind != "none" or usual == "none"
+    return replace(cell, lcv=kind, compared=same, reference=False)
+
+
+def _checked(offer: Offer, point: Point) -> Point:
+    if min(point.height, point.width) < offer.least:
+        raise ArgumentError(
+            f"size is {point.height}x{point.width}, but {label_of(offer.model)} needs at least "
+            f"{offer.least}x{offer.least}"
+        )
+    return point if offer.iterates else replace(point, iters=None)

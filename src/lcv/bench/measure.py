@@ -1,62 +1,138 @@
-"""One cell, measured in this process: `python -m lcv.bench.measure CELL`, which prints JSON.
+"""One job measured in this process: time, peak memory, and the distance in px from float32.
 
-Weights are random and frames noise: neither time nor memory depends on them. The first pair gives
-the peak of memory, above what the process held before it, and warms everything up; the pairs after
-it are timed, from frames in memory to flow in memory. On a CPU the peak is Linux's mark (elsewhere
-it is unknown), on CUDA that of torch's allocator.
+The frames are a procedural pair, the same for all at a size, repeated in a batch. The first call
+gives the peak of memory and compiles what is to be compiled; the second warms up; those after it are
+timed one by one, frames on the device to flow on the device, the cells of a job in turns.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
+from pathlib import Path
+from statistics import median
 from typing import Any
 
+import torch
+from torch import Tensor
 
-def measure(cell: dict[str, Any]) -> dict[str, Any]:
-    """Seconds of every timed pair, the peak in bytes or None, and what the planner predicted."""
-    import numpy as np
-    import torch
+from lcv.bench.calls import Call, make_call, tf32
+from lcv.bench.cells import Cell, Job, Point
+from lcv.data.synthetic.recipe import TRAINING
+from lcv.data.synthetic.sequence import generate
+from lcv.memory import give_back_freed, measured
 
-    import lcv
-    from lcv.memory import measured
-    from lcv.models.build import spec_of
-    from lcv.provenance import provenance
+LEAST = 3
+"""Timed calls, however long they take."""
+SMALL = 128
+"""Pixels: the side of a frame that serves to load things."""
+WARM = 1.0
+"""Seconds: a first call longer than this needs no other to warm up."""
 
-    torch.manual_seed(0)
-    network = lcv.build(cell["model"], cell["inner_product"])
-    device = torch.device(cell["device"])
-    predictor = lcv.Predictor(
-        network, device=device, iters=cell["iters"], strategy=cell["strategy"]
-    )
-    size = (2, cell["height"], cell["width"], 3)
-    first, second = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
+
+def measure(
+    job: Job, folder: Path, device: torch.device, repeats: int, seconds: float
+) -> list[dict[str, Any]]:
+    """A row for each cell, plain values of JSON: numbers, or why there are none.
+
+    folder:  where frames and reference flows are kept between jobs
+    repeats: timed calls of each cell, fewer if they take more than `seconds` together
+    """
+    ready: list[tuple[Cell, Call, dict[str, Any]]] = []
+    rows: list[dict[str, Any]] = []
+    for cell in job:
+        row: dict[str, Any] = {}
+        rows.append(row)
+        try:
+            with tf32(uses_tf32(cell)):
+                ready.append((cell, _first_call(cell, row, folder, device), row))
+        except Exception as error:  # one failing line must not cost the others
+            _note(row, error)
+    times: list[list[float]] = [[] for _ in ready]
+    for _ in range(repeats):
+        for (cell, call, row), taken in zip(ready, times, strict=True):
+            if "error" in row or (len(taken) >= LEAST and sum(taken) > seconds):
+                continue
+            try:
+                with tf32(uses_tf32(cell)):
+                    taken.append(_timed(call, device)[0])
+            except Exception as error:
+                _note(row, error)
+    for (_, _, row), taken in zip(ready, times, strict=True):
+        if "error" not in row:
+            row |= {"seconds": taken, "median_seconds": median(taken)}
+    return rows
+
+
+def uses_tf32(cell: Cell) -> bool:
+    """A peer in bf16 may use TF32 for what autocast leaves in float32; ours does without."""
+    return cell.precision == "tf32" or (cell.peer is not None and cell.precision == "bf16")
+
+
+def _first_call(cell: Cell, row: dict[str, Any], folder: Path, device: torch.device) -> Call:
+    frames = _frames(cell.point, folder, device)
+    on_gpu = device.type == "cuda"
+    if not on_gpu and cell.engine != "compiled":
+        # Code and tables that libraries load at the first call are no part of the second one's peak.
+        make_call(cell, tuple(frame[:1, :, :SMALL, :SMALL] for frame in frames)).run()
+    give_back_freed(device)
+    call = make_call(cell, frames)
+    held = torch.cuda.memory_reserved(device) if on_gpu else 0
     with measured(device) as peak:
-        result = predictor(first, second)
-    seconds = []
-    for _ in range(cell["repeats"]):
-        start = time.perf_counter()
-        predictor(first, second)
-        seconds.append(time.perf_counter() - start)
-    return {
-        "seconds": seconds,
-        "peak_bytes": peak[0] if peak else None,
-        "foretold_bytes": None if result.plan is None else result.plan.bytes,
-        "source": spec_of(network).source,
-        "provenance": provenance(device=device),
-    }
+        row["first_seconds"], returned = _timed(call, device)
+    row["peak_bytes"] = peak[0] if peak else None
+    row["reserved_bytes"] = torch.cuda.max_memory_reserved(device) - held if on_gpu else None
+    flow = call.flow(returned).float().cpu()
+    del returned
+    row |= _distance(cell, flow, folder)
+    if row["first_seconds"] < WARM or cell.engine != "plain":
+        _timed(call, device)
+    return call
 
 
-def main(cell: str) -> int:
-    """Print the numbers; or, to the other stream, why there are none, in one line."""
-    try:
-        print(json.dumps(measure(json.loads(cell))))
-    except Exception as error:  # torch raises many kinds, for lack of memory above all
-        print(" ".join(str(error).split()) or type(error).__name__, file=sys.stderr)
-        return 1
-    return 0
+def _timed(call: Call, device: torch.device) -> tuple[float, Any]:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    start = time.perf_counter()
+    returned = call.run()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - start, returned
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+def _frames(point: Point, folder: Path, device: torch.device) -> tuple[Tensor, Tensor]:
+    """(b, 3, h, w) each, 0 … 255, made once a size."""
+    path = folder / f"frames-{point.height}x{point.width}.pt"
+    if not path.exists():
+        batch = generate(TRAINING, 1, range(1), (point.height, point.width), device)
+        pair = torch.cat((batch.image1, batch.image2)).round().to(torch.uint8).cpu()
+        torch.save(pair, path)
+    pair = torch.load(path, weights_only=True).to(device).float()
+    return pair[:1].repeat(point.batch, 1, 1, 1), pair[1:].repeat(point.batch, 1, 1, 1)
+
+
+def _distance(cell: Cell, flow: Tensor, folder: Path) -> dict[str, float]:
+    """Mean and 99th percentile of the distance from the reference, if there is one."""
+    point, network = cell.point, "".join(c if c.isalnum() else "-" for c in cell.model)
+    path = folder / f"{network}-{point.height}x{point.width}-{point.batch}-{point.iters}.pt"
+    if cell.reference:
+        torch.save(flow, path)
+    elif cell.compared and path.exists():
+        apart = (flow - torch.load(path, weights_only=True)).norm(dim=1).flatten()
+        rank = max(1, int(0.99 * len(apart)))
+        return {"px_mean": float(apart.mean()), "px_p99": float(apart.kthvalue(rank).values)}
+    return {}
+
+
+def _note(row: dict[str, Any], error: Exception) -> None:
+    """Why there are no numbers, in one line."""
+    row.clear()
+    words = " ".join(str(error).split())
+    row["error"] = f"{type(error).__name__}: {words}"[:300]
+    row["out_of_memory"] = is_out_of_memory(error)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Of the GPU or of the host; torch has no class of its own for the latter."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

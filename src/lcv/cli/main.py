@@ -38,7 +38,7 @@ VERBS = {
     "fold": Verb("take LCV out of a checkpoint, exactly, where that is possible", "lcv.cli.fold"),
     "convert": Verb("change a checkpoint's naming family", "lcv.cli.convert"),
     "export": Verb("torch.export or ONNX, with the measured error in the file", "lcv.cli.export"),
-    "bench": Verb("time and memory of a pair, with LCV and without", "lcv.cli.bench"),
+    "bench": Verb("speed, memory and exactness beside the peers", "lcv.cli.bench"),
     "report": Verb("one self-contained page from any results", "lcv.cli.report"),
     "models": Verb("what there is: size, data, licence, hash", "lcv.cli.models"),
     "demo": Verb("the web page", "lcv.cli.demo"),

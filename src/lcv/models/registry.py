@@ -15,23 +15,24 @@ from lcv.inner_product import INNER_PRODUCTS
 from lcv.models.ddflow import DDFlow, ddflow
 from lcv.models.embedded import EMBEDDED
 from lcv.models.factory import is_factory
-from lcv.models.raft import RAFT, raft_large, raft_small
-from lcv.models.types import Family
+from lcv.models.raft import RAFT, peers, raft_large, raft_small
+from lcv.models.types import Family, Peer
 from lcv.models.vcn import VCN, vcn, vcn_small
 from lcv.words import did_you_mean
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A network of the package: what builds it, and the families of its checkpoints."""
+    """A network of the package: what builds it, the families of its checkpoints, its peers."""
 
     builder: Callable[..., nn.Module]
     names: tuple[Family, ...] = ()
+    peers: tuple[Peer, ...] = ()
 
 
 NETWORKS = {
-    "raft-large": Entry(raft_large, RAFT.names),
-    "raft-small": Entry(raft_small, RAFT.names),
+    "raft-large": Entry(raft_large, RAFT.names, peers.LARGE),
+    "raft-small": Entry(raft_small, RAFT.names, peers.SMALL),
     "vcn": Entry(vcn, VCN.names),
     "vcn-small": Entry(vcn_small, VCN.names),
     "ddflow": Entry(ddflow, DDFlow.names),

@@ -88,6 +88,19 @@ class Family:
     holds_w: tuple[str, ...] = ("euclidean",)
 
 
+@dataclass(frozen=True)
+class Peer:
+    """The same network in another package, to be measured beside ours.
+
+    package: its name
+    build:   (our network without W, iterations or None) → theirs with the same weights, for
+             `lcv.wrap`; imports the package
+    """
+
+    package: str
+    build: Callable[[nn.Module, int | None], nn.Module]
+
+
 class Fitted(NamedTuple):
     """Two images at a size that an exported file takes, and the way back for their flow."""
 

@@ -132,8 +132,13 @@ class Wrapped(nn.Module):
     ) -> FlowOutput:
         """The network's flow, at the size of the images."""
         reasons = {"flow_init": "it is called with two images alone"}
-        reasons["iters"] = "wrap it with iters=NAME if one of its arguments is their number"
         refuse_options(self.name, reasons, flow_init=flow_init)
+        returned = self.call_network(features1, features2, iters)
+        return self.output(returned, features1, all_flows)
+
+    def call_network(self, features1: Features, features2: Features, iters: int | None) -> Any:
+        """The network's own call and nothing else: what a measurement of the network times."""
+        reasons = {"iters": "wrap it with iters=NAME if one of its arguments is their number"}
         options = dict(self.convention.options)
         if self.convention.iters is None:
             refuse_options(self.name, reasons, iters=iters)
@@ -141,9 +146,13 @@ class Wrapped(nn.Module):
             options[self.convention.iters] = iters
         images = features1.image, features2.image
         if self.convention.stacked is None:
-            returned = self.network(*images, **options)
-        else:
-            returned = self.network({self.convention.stacked: torch.stack(images, 1)}, **options)
+            return self.network(*images, **options)
+        return self.network({self.convention.stacked: torch.stack(images, 1)}, **options)
+
+    def output(
+        self, returned: Any, features1: Features, all_flows: bool | None = None
+    ) -> FlowOutput:
+        """What the network returned, as everything else wants it."""
         found = self.convention.flows_in(returned, self.name)
         flows = [self._checked(flow, features1) for flow in found]
         every = self.training if all_flows is None else all_flows

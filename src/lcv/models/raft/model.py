@@ -19,10 +19,12 @@ from lcv.cost_volume.conventions import float32_products, pixel_grid
 from lcv.cost_volume.expect import expect
 from lcv.cost_volume.ondemand import OnDemand
 from lcv.errors import ArgumentError, ShapeError
-from lcv.inner_product import InnerProduct, make_inner_product
+from lcv.inner_product import Elliptical, InnerProduct, make_inner_product
+from lcv.inner_product.convert import to_authors
 from lcv.inner_product.precision import at_least_float32
 from lcv.layers.images import as_input
 from lcv.layers.padding import MODES, Padding, padding_for
+from lcv.models.raft.authors import RebuiltVolume
 from lcv.models.raft.encoder import (
     BottleneckBlock,
     Encoder,
@@ -244,6 +246,22 @@ class RAFT(nn.Module):
     def for_inference(self, dtype: torch.dtype) -> FastRAFT:
         """The same function, prepared for prediction; see `lcv.models.fast.Prepared`."""
         return FastRAFT(self, dtype)
+
+    def authors_way(self) -> Self:
+        """The same function with W and the volume rebuilt at every update, as the authors do."""
+        product: Any = self.inner_product
+        had: Any = self.cost_volume
+        if not isinstance(product, Elliptical):
+            raise ArgumentError(
+                f"RAFT: the authors' block is for an elliptical W, this one is "
+                f"{type(product).__name__}"
+            )
+        twin = copy.copy(self)  # shallow, but for its own list of modules
+        twin._modules = dict(self._modules)
+        twin.inner_product = make_inner_product("euclidean", product.channels)
+        raw = to_authors(product.S_upper, product.t)
+        twin.cost_volume = RebuiltVolume(*raw, had.levels, had.radius)
+        return twin
 
     def core_for_export(self, lookup: str) -> nn.Module:
         """A copy whose costs are read by one of torch's own operators."""
