@@ -406,7 +406,7 @@ def tune(only: str) -> None:
             lookups,
             "",
             ondemand,
-            _grid(CELLS=(32, 64), CHANNELS=(32, 64), WARPS=(4, 8)),
+            _grid(CELLS=(32, 64), AT_ONCE=(64, 128, 256), WARPS=(4, 8)),
         ),
         ("local", volumes, "", local, _grid(TILE=(16, 32), CHANNELS=(32, 64), WARPS=(2, 4))),
         (

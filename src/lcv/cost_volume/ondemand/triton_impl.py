@@ -31,6 +31,7 @@ from lcv.cost_volume.allpairs.triton_windows import (
 )
 
 TILE, CELLS, CHANNELS, WARPS = 8, 64, 64, 8
+AT_ONCE = 256  # channels of a product in half precision
 
 
 @triton.jit
@@ -100,6 +101,12 @@ def _products(
     points += (frame.to(tl.int64) * (h * w) + pixel)[:, None] * C
     packed += (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
     out += (frame.to(tl.int64) * (h * w) + pixel)[:, None] * (LEVELS * WINDOW) + level * WINDOW
+    # All channels at once where they fit: a tile's own are then loaded once, not for every piece.
+    WHOLE: tl.constexpr = CHANNELS >= C
+    channel = tl.arange(0, CHANNELS)
+    if WHOLE:
+        own = valid[:, None] & (channel < C)[None, :]
+        f1 = tl.load(points + channel[None, :], mask=own, other=0.0)
     first = 0
     while first < count:
         x, y, real, cell, wanted = _piece(
@@ -108,16 +115,13 @@ def _products(
         if tl.max(wanted.to(tl.int32)) > 0:
             there = packed + ((y * (w >> level) + x) * C)[None, :]
             costs = tl.zeros((TILE * TILE, CELLS), tl.float32)
-            for k in range(0, C, CHANNELS):
-                channel = k + tl.arange(0, CHANNELS)
-                f1 = tl.load(
-                    points + channel[None, :],
-                    mask=valid[:, None] & (channel < C)[None, :],
-                    other=0.0,
-                )
-                f2 = tl.load(
-                    there + channel[:, None], mask=real[None, :] & (channel < C)[:, None], other=0.0
-                )
+            for k in tl.static_range(0, C, CHANNELS):
+                some = k + channel
+                if not WHOLE:
+                    own = valid[:, None] & (some < C)[None, :]
+                    f1 = tl.load(points + some[None, :], mask=own, other=0.0)
+                theirs = real[None, :] & (some < C)[:, None]
+                f2 = tl.load(there + some[:, None], mask=theirs, other=0.0)
                 costs = tl.dot(f1, f2, costs, input_precision=PRECISION)
             tl.store(out + cell, costs.to(out.dtype.element_ty), mask=wanted)
         first += CELLS
@@ -196,7 +200,8 @@ def window_costs(
     """Whole-pixel costs under every window: (b·h·w, levels·(2ry+2)·(2rx+2)); out of view undefined."""
     n = points.shape[0] * points.shape[1]
     out = points.new_empty(n, levels * (2 * rx + 2) * (2 * ry + 2))
-    _launch(_products, (points, packed, coords, out), levels, levels, rx, ry)
+    most = AT_ONCE if points.element_size() == 2 else CHANNELS
+    _launch(_products, (points, packed, coords, out), levels, levels, rx, ry, most)
     return out
 
 
@@ -284,13 +289,13 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 lookup_op.register_autograd(_backward, setup_context=_save)
 
 
-def _channels(points: Tensor) -> int:
+def _channels(points: Tensor, most: int = 0) -> int:
     """Channels taken at a time: half as many where numbers are twice as wide."""
-    c, most = points.shape[2], CHANNELS // (points.element_size() // 2)
+    c, most = points.shape[2], (most or CHANNELS) // (points.element_size() // 2)
     return min(most, max(16, triton.next_power_of_2(c)))
 
 
-def _launch(kernel, given, second, levels, rx, ry) -> None:  # type: ignore[no-untyped-def]
+def _launch(kernel, given, second, levels, rx, ry, most=0) -> None:  # type: ignore[no-untyped-def]
     points, packed, coords = given[:3]
     b, _, h, w = coords.shape
     # As torch's own products: TF32 only where it has been allowed.
@@ -304,7 +309,7 @@ def _launch(kernel, given, second, levels, rx, ry) -> None:  # type: ignore[no-u
             LEVELS=levels,
             TILE=TILE,
             CELLS=CELLS,
-            CHANNELS=_channels(points),
+            CHANNELS=_channels(points, most),
             C=points.shape[2],
             PRECISION="tf32" if tf32 else "ieee",
             num_warps=WARPS,
