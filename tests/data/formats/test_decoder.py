@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import resource
+from collections import deque
 from itertools import islice
 
 import numpy as np
 import pytest
+import torch
 
-from lcv.data.formats.decoder import Source, decode
+from lcv.data.formats.decoder import LENT, Source, decode
 from lcv.errors import FileError
 from testing.footage import moving, save_film
 
@@ -53,3 +55,30 @@ def test_the_decoder_can_write_no_byte_to_a_file(tmp_path):
         next(decoder.frames())
         for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
             assert resource.prlimit(decoder.process.pid, limit) == (0, 0)
+
+
+@pytest.mark.parametrize("held", [1, 2, 3, 40])
+def test_a_frame_never_changes_while_it_is_held(tmp_path, held):
+    """Whoever holds many frames gets copies; nobody sees a frame overwritten, or waits for ever."""
+    path = save_film(tmp_path / "a.mkv", 40)
+    expected, last = [frame[1:] for frame in moving(40)], deque(maxlen=held)
+    with decode(Source("file", str(path))) as decoder:
+        for number, frame in decoder.frames():
+            last.append((number, frame[1:]))  # a view keeps the slot, too
+            del frame
+            assert all(np.array_equal(frame, expected[number]) for number, frame in last)
+        assert len(decoder.lent) <= LENT
+    assert [number for number, _ in last] == list(range(40 - held, 40))
+    assert all(np.array_equal(frame, expected[number]) for number, frame in last)
+
+
+def test_a_pair_of_frames_is_not_copied(tmp_path):
+    path = save_film(tmp_path / "a.mkv", 12)
+    with decode(Source("file", str(path))) as decoder:
+        before = None
+        for _, frame in decoder.frames():
+            assert not frame.base.flags.owndata  # it lies in shared memory
+            before = torch.from_numpy(frame).permute(2, 0, 1)
+            assert len(decoder.lent) <= LENT
+        del before, frame
+        assert not decoder.lent

@@ -1,12 +1,13 @@
-"""Videos, cameras and pipes, decoded in a process of its own: a decoder that dies takes only itself.
+"""Decode videos, cameras and pipes in a separate process, so that a crash ends only that process.
 
-`decode` starts the program `lcv.data.formats.video_process`. A few frames at a time are in memory,
-however long the video is.
+`decode` starts the program `lcv.data.formats.video_process`. Only a few frames are in memory at a
+time, however long the video is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import mmap
 import os
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
@@ -23,6 +25,9 @@ from lcv.data.formats import video_process
 from lcv.data.formats.checks import LIMIT_PIXELS
 from lcv.data.formats.video_process import END, ERROR, FRAME, HEAD, INFO, ROOM, SLOTS
 from lcv.errors import FileError
+
+# Frames that a caller may hold in shared memory: the two of a pair. The decoder has the other slots.
+LENT = 2
 
 
 class Source(NamedTuple):
@@ -49,7 +54,8 @@ class Decoder:
         self.source = source
         self.stopped = False
         self.memory: mmap.mmap | None = None
-        # The memory to share, and a pipe with a byte for each of its places that is free.
+        self.lent: set[int] = set()
+        # The shared memory, and a pipe with the numbers of its free slots, a byte each.
         self.shared: tuple[int, ...] = ()
         if hasattr(os, "memfd_create"):
             self.shared = os.memfd_create("frames"), *os.pipe()
@@ -105,26 +111,21 @@ class Decoder:
         self.shared = ()
 
     def _records(self) -> Iterator[tuple[bytes, int, Any]]:
-        seen = place = 0
+        seen = 0
         try:
             while True:
-                kind, number, height, width = HEAD.unpack(self._read(HEAD.size))
+                kind, number, slot, height, width = HEAD.unpack(self._read(HEAD.size))
                 if kind == END:
                     return
                 if kind == ROOM:
                     os.ftruncate(self.shared[0], SLOTS * number)
                     self.memory = mmap.mmap(self.shared[0], SLOTS * number)
-                    self._release(SLOTS)
+                    for free in range(SLOTS):
+                        self._release(free)
                 elif kind == FRAME:
-                    length = 3 * height * width
-                    if self.memory is None:
-                        content = self._read(length)
-                    else:
-                        content = bytearray(memoryview(self.memory)[place : place + length])
-                        place = (place + length) % (SLOTS * length)
-                        self._release(1)
                     seen = number + 1
-                    yield kind, number, np.frombuffer(content, np.uint8).reshape(height, width, 3)
+                    # In no variable of ours: the slot is free as soon as the caller drops it.
+                    yield kind, number, self._frame(slot, height, width)
                 else:
                     content = self._read(number)
                     if kind == ERROR:
@@ -134,9 +135,29 @@ class Decoder:
             if not self.stopped:
                 raise FileError(self._obituary(seen)) from None
 
-    def _release(self, places: int) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and needs no place
-            os.write(self.shared[2], b"." * places)
+    def _frame(self, slot: int, height: int, width: int) -> np.ndarray:
+        """The frame itself in shared memory, whose slot is free once nothing refers to the frame.
+
+        A caller who holds LENT frames already gets a copy, so that the decoder can always go on.
+        """
+        length = 3 * height * width
+        if self.memory is None:
+            return np.frombuffer(self._read(length), np.uint8).reshape(height, width, 3)
+        place = (ctypes.c_ubyte * length).from_buffer(self.memory, slot * length)
+        frame = np.frombuffer(memoryview(place), np.uint8).reshape(height, width, 3)
+        if len(self.lent) < LENT:
+            self.lent.add(slot)
+            weakref.finalize(place, self._release, slot)
+            return frame
+        frame = frame.copy()
+        self._release(slot)
+        return frame
+
+    def _release(self, slot: int) -> None:
+        self.lent.discard(slot)
+        with contextlib.suppress(BrokenPipeError):  # the decoder has ended and needs no slot
+            if self.shared:
+                os.write(self.shared[2], bytes([slot]))
 
     def _read(self, length: int) -> bytearray:
         content = bytearray(length)

@@ -1,8 +1,8 @@
-"""The program that decodes videos, cameras and pipes for `lcv.data.formats.decoder`, which starts it.
+"""The program that decodes videos, cameras and pipes; `lcv.data.formats.decoder` starts it.
 
-It announces frames on the standard output as records, and lays them into memory that both processes
-share where there is some, else into the pipe too. It can write no byte to a file, and ends when
-nobody listens any more. Importing this module loads nothing: PyAV is imported when it runs.
+It writes a record for each frame to standard output. The pixels go into memory shared by both
+processes or, where there is none, down the same pipe. It cannot write to any file, and ends when
+nobody reads its output. Importing this module does not load PyAV; running it does.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ import numpy as np
 
 from lcv.errors import FileError
 
-# A record: its kind, the number of the frame or the length of a text, height and width.
-HEAD = struct.Struct("<cqii")
+# A record: its kind, the number of the frame or the length of a text, slot, height and width.
+HEAD = struct.Struct("<cqiii")
 FRAME, ROOM, INFO, ERROR, END = b"F", b"R", b"I", b"E", b"Z"
-SLOTS = 3  # frames in shared memory
-# What a pipe may carry beside the videos that files may: pictures one after another, bare streams.
+SLOTS = 4  # frames in shared memory
+# Formats a pipe may carry in addition to those of video files: series of pictures, bare streams.
 PIPED = "mjpeg,image2pipe,jpeg_pipe,png_pipe,ppm_pipe,pgm_pipe,bmp_pipe,webp_pipe,h264,hevc,m4v,nut"
 PROBED = 1 << 16
 
 
 def main(order: dict[str, Any]) -> None:
-    """The program: does as it is told, and says what went wrong as the last of its records."""
+    """Decode as ordered. The last record says that all went well, or what went wrong."""
+    from av.video.reformatter import VideoReformatter
+
     from lcv.data.formats import video
 
     out = sys.stdout.buffer
     _forbid_files()
 
     def say(kind: bytes, text: str) -> None:
-        out.write(HEAD.pack(kind, len(text.encode()), 0, 0) + text.encode())
+        out.write(HEAD.pack(kind, len(text.encode()), 0, 0, 0) + text.encode())
 
     try:
         if order["job"] == "info":
@@ -49,39 +51,41 @@ def main(order: dict[str, Any]) -> None:
         else:
             only = None if order["only"] is None else set(order["only"])
             stop = order["stop"] if only is None else max(only, default=-1) + 1
-            send = _sender(out, order["shared"])
+            send, converter = _sender(out, order["shared"]), VideoReformatter()
             for number, frame in enumerate(islice(_frames(order), stop)):
                 if number >= order["start"] and (only is None or number in only):
-                    # Kept in no variable, so that its memory serves the next one.
-                    send(number, video.upright(Path(order["name"]), frame))
-        out.write(HEAD.pack(END, 0, 0, 0))
+                    # Not kept in a variable, so that its memory is reused for the next frame.
+                    send(number, video.upright(Path(order["name"]), frame, converter))
+        out.write(HEAD.pack(END, 0, 0, 0, 0))
     except FileError as error:
         say(ERROR, str(error))
     out.flush()
 
 
 def _sender(out: Any, shared: list[int]) -> Callable[[int, np.ndarray], None]:
-    """Sends frames through shared memory, or where there is none through the pipe itself."""
-    sent = 0
+    """A function that sends a frame through shared memory, or down the pipe if there is none.
+
+    shared: the memory, and a pipe that gives the number of each slot that may be written to
+    """
     memory: mmap.mmap | None = None
 
     def send(number: int, frame: np.ndarray) -> None:
-        nonlocal sent, memory
+        nonlocal memory
+        slot = b"\0"
         if shared and memory is None:
-            out.write(HEAD.pack(ROOM, frame.nbytes, 0, 0))
+            out.write(HEAD.pack(ROOM, frame.nbytes, 0, 0, 0))
             out.flush()
-        if shared and not os.read(shared[1], 1):  # waits for a free place
+        if shared and not (slot := os.read(shared[1], 1)):  # waits for a free slot
             raise BrokenPipeError
         if shared and memory is None:
             memory = mmap.mmap(shared[0], SLOTS * frame.nbytes)
         if memory is not None:
-            place = np.frombuffer(memory, np.uint8, frame.nbytes, sent % SLOTS * frame.nbytes)
+            place = np.frombuffer(memory, np.uint8, frame.nbytes, slot[0] * frame.nbytes)
             place.reshape(frame.shape)[:] = frame
-        out.write(HEAD.pack(FRAME, number, *frame.shape[:2]))
+        out.write(HEAD.pack(FRAME, number, slot[0], *frame.shape[:2]))
         if memory is None:
-            out.write(np.ascontiguousarray(frame).data)
+            out.write(frame.data)
         out.flush()
-        sent += 1
 
     return send
 
@@ -102,6 +106,7 @@ def _frames(order: dict[str, Any]) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         if order["kind"] == "file":
             container, stream = stack.enter_context(video.opened(name, limit))
+            stream.thread_type = "AUTO"  # frames in parallel; delays them, so not for what is live
         else:
             container = stack.enter_context(_opened(order["kind"], order["name"]))
             if not container.streams.video:

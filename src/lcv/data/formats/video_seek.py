@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import av
 import numpy as np
+from av.video.reformatter import VideoReformatter
 
 from lcv.data.formats.checks import LIMIT_PIXELS
 from lcv.data.formats.video import decoded, of_one_size, opened, upright
@@ -38,16 +39,16 @@ def frames_at(
     path: str | os.PathLike[str], first: int, count: int = 1, max_pixels: int = LIMIT_PIXELS
 ) -> list[np.ndarray]:
     """Frames first … first + count − 1 of a film, counted from 0: (H, W, 3) uint8 RGB, upright."""
-    path = Path(path)
+    path, converter = Path(path), VideoReformatter()
     seen = path.stat() if path.is_file() else None
     times = seen and _times(path, seen.st_size, seen.st_mtime_ns, max_pixels)
     with opened(path, max_pixels) as (container, stream):
         found = list(_after_jump(container, stream, times, first, count)) if times else []
         if len(found) == count:
-            return [upright(path, frame) for frame in found]
+            return [upright(path, frame, converter) for frame in found]
     with opened(path, max_pixels) as (container, stream):
         every = of_one_size(path, decoded(path, container, stream), max_pixels)
-        images = [upright(path, frame) for frame in islice(every, first, first + count)]
+        images = [upright(path, frame, converter) for frame in islice(every, first, first + count)]
     if len(images) < count:
         raise FileError(f"{path}: has no frame {first + count - 1}; it ends earlier")
     return images
