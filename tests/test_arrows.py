@@ -15,7 +15,7 @@ PACKAGE = Path(lcv.__file__).parent
 # A room may import itself, the rooms of lower layers, and within a layer what `BESIDE` allows.
 LAYERS = [
     {"errors", "version", "words"},
-    {"files", "usercode", "memory", "cluster"},
+    {"files", "usercode", "memory", "cluster", "threads"},
     {"inner_product", "cost_volume"},
     {"layers"},
     {"models", "losses", "data", "visual"},

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 from lcv.errors import FileError
 from lcv.files import check_writable, create_once, make_folder, refuse_link, sweep
 from lcv.predict.done_log import DoneLog, Files, Identity, size_of
+from lcv.predict.memory import Plan, Planner
 from lcv.predict.outputs import KINDS, LOW, Output
 from lcv.predict.sources import Sequence, title
 
@@ -161,6 +163,24 @@ class JobFolder:
         path = self.prepare(self.root / kind / f"{name}.json")
         create_once(path, json.dumps(value) + "\n")
         return _content(path)
+
+    def plan(self, kept: Any, height: int, width: int, planner: Planner) -> Plan:
+        """The plan that the job has kept for a size; from now on the planner's too."""
+        try:
+            plan = Plan.from_json(kept, height, width, planner.limit)
+            if plan.strategy not in planner.matcher.strategies:
+                raise ValueError(plan.strategy)
+        except (TypeError, ValueError):
+            where = self.root / "strategy"
+            raise FileError(f"{where}: {kept!r} is no strategy. {OR_OVERWRITE}") from None
+        limit = sys.maxsize if planner.limit is None else planner.limit
+        if planner.strategy not in ("auto", plan.strategy) or (plan.bytes or 0) > limit:
+            raise FileError(
+                f"{self.root}: its frames of {plan.text}, which --strategy or --max-memory does not "
+                f"allow here. {OR_OVERWRITE}"
+            )
+        planner.keep(plan)
+        return plan
 
     def stamp(self, sequence: Sequence, pairs: Iterable[int], *how: Any) -> str:
         """A hash of everything that a clip shows. how: its pairs are drawn"""

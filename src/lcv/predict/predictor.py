@@ -21,9 +21,9 @@ from lcv.models.embedded import EMBEDDED
 from lcv.models.registry import Spec
 from lcv.models.wrap import as_flow_model
 from lcv.predict.frames import Frame, as_frame, in_words, same_size
-from lcv.predict.matching import Encoded, Flows, Wanted, match_whole, matcher_for
+from lcv.predict.matching import Encoded, Wanted, match_whole, matcher_for
 from lcv.predict.memory import Plan, Planner, costs_of
-from lcv.predict.result import FlowResult
+from lcv.predict.result import FlowResult, Pending
 from lcv.predict.tiles import match_tiles
 
 PRECISIONS = {"auto": None, "float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -114,8 +114,7 @@ class Predictor:
         frames = as_frame(frame1, "frame1"), as_frame(frame2, "frame2")
         same_size(*frames)
         first, second = (self.take(frame) for frame in frames)
-        result, _ = self.match(first, second, Wanted(backward, occlusion, warp_error))
-        return result
+        return self.match(first, second, Wanted(backward, occlusion, warp_error)).result()
 
     def stream(
         self, frames: Iterable[Any], *, warm_start: bool = False, **wanted: bool
@@ -149,8 +148,8 @@ class Predictor:
         wanted: Wanted,
         start: Tensor | None = None,
         notes: tuple[str, ...] = (),
-    ) -> tuple[FlowResult, Tensor | None]:
-        """The result for two frames that were taken, and the `low` to start the next pair from.
+    ) -> Pending:
+        """Flow for two frames that were taken; on CUDA, without waiting for it.
 
         Where CUDA runs out of memory, this one pair is computed by the next strategy.
         """
@@ -175,7 +174,7 @@ class Predictor:
         wanted: Wanted,
         start: Tensor | None,
         notes: tuple[str, ...],
-    ) -> tuple[FlowResult, Tensor | None]:
+    ) -> Pending:
         matcher = self.matcher.with_strategy(plan.strategy)
         dtype = None if matcher.half else PRECISIONS[self.precision]
         unknown: Any = measured(self.device) if plan.bytes is None else nullcontext()
@@ -188,11 +187,10 @@ class Predictor:
                 flows = match_whole(matcher, first, second, wanted, start)
             else:
                 flows = match_tiles(matcher, first, second, plan.tiling, wanted, start)
-            arrays = _as_arrays(flows)
         if peak:
             plan = replace(plan, bytes=peak[0])
             self.planner.keep(plan)
-        return FlowResult(**arrays, plan=plan, notes=notes), flows.low
+        return Pending(flows, plan, notes)
 
     def _check_size(self, size: tuple[int, int], name: str) -> None:
         least = self.matcher.model.least_side
@@ -248,18 +246,23 @@ class Stream:
 
     def push(self, given: Any) -> FlowResult | None:
         """Flow from the frame pushed before to this one; None if there was none."""
+        pending = self.begin(given)
+        return None if pending is None else pending.result()
+
+    def begin(self, given: Any) -> Pending | None:
+        """The same, without waiting for the device."""
         self.count += 1
         try:
-            return self._push(as_frame(given, f"frame {self.count}"))
+            return self._begin(as_frame(given, f"frame {self.count}"))
         except Exception:
             self.reset()
             raise
 
-    def _push(self, frame: Frame) -> FlowResult | None:
+    def _begin(self, frame: Frame) -> Pending | None:
         predictor, last = self.predictor, self._last
         encoded = predictor.take(frame, reused=True)
         seen = glance(encoded.image) if self.warm_start else None
-        result = None
+        pending = None
         if last is not None and self._encoded is not None:
             same_size(last, frame)
             notes: tuple[str, ...] = ()
@@ -267,10 +270,10 @@ class Stream:
                 self.low = None
                 notes = ("scene cut: started from zero flow",)
             start = None if self.low is None else forward_interpolate(self.low)
-            result, low = predictor.match(self._encoded, encoded, self.wanted, start, notes)
-            self.low = low if self.warm_start else None
+            pending = predictor.match(self._encoded, encoded, self.wanted, start, notes)
+            self.low = pending.low if self.warm_start else None
         self._last, self._encoded, self._glance = frame, encoded, seen
-        return result
+        return pending
 
 
 def _network(model: str | Callable[..., Any], weights: str | os.PathLike[str] | None) -> nn.Module:
@@ -291,16 +294,3 @@ def _device(device: str | torch.device | None) -> torch.device:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ArgumentError(f"device {device!r} cannot be used: {str(error)[:200]}") from None
-
-
-def _as_arrays(flows: Flows) -> dict[str, Any]:
-    def array(x: Tensor | None) -> Any:
-        return None if x is None else x[0].movedim(0, 2).cpu().numpy()
-
-    occluded, error = array(flows.occluded), array(flows.warp_error)
-    return {
-        "flow": array(flows.flow),
-        "backward": array(flows.backward),
-        "occluded": None if occluded is None else occluded[:, :, 0],
-        "warp_error": None if error is None else error[:, :, 0],
-    }

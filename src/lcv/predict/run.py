@@ -121,7 +121,7 @@ class Run:
 
     def _make_clip(self, folder: JobFolder, sequence: Sequence, shown: list[int]) -> None:
         worker, arrows = self.worker, self.job.arrows
-        scale = worker.sequence_scale(sequence) or 1.0
+        scale = worker.scales.of(sequence) or 1.0
         stamp = folder.stamp(sequence, shown, scale, arrows)
         if folder.has_clip(sequence, stamp):
             return

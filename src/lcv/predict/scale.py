@@ -11,8 +11,11 @@ from contextlib import suppress
 
 import numpy as np
 
-from lcv.errors import LcvError
-from lcv.predict.sources import RawFrame, Sequence
+from lcv.errors import FileError, LcvError
+from lcv.predict.folder import OR_OVERWRITE, JobFolder
+from lcv.predict.job import Job, Listener
+from lcv.predict.predictor import Predictor
+from lcv.predict.sources import RawFrame, Sequence, title
 from lcv.visual.colours import picture_scale
 from lcv.visual.legend import readable_scale
 
@@ -49,3 +52,31 @@ def _scales(flow_of: FlowOf, sequence: Sequence, chosen: frozenset[int] | None) 
             with suppress(LcvError):  # the job says so when it comes to this pair
                 yield own_scale(flow_of(before.image, frame.image))
         before = frame
+
+
+class Scales:
+    """The scales of a job's sequences, each decided once for all of its workers."""
+
+    def __init__(
+        self, predictor: Predictor, job: Job, folder: JobFolder | None, listener: Listener
+    ) -> None:
+        self.predictor, self.job, self.folder, self.listener = predictor, job, folder, listener
+        self._known: dict[str, float | None] = {}
+
+    def of(self, sequence: Sequence) -> float | None:
+        """One scale for a sequence; None for a single pair, and for what runs now."""
+        pairs, name = (sequence.length or 1) - 1, title(sequence)
+        if self.job.scale is not None or pairs < 2:
+            return self.job.scale
+        if name not in self._known:
+            scale = None if self.folder is None else self.folder.kept("scale", name)
+            if scale is None:
+                few = len(sample_pairs(pairs))
+                self.listener.say(f"{name}: looking at {few} of {pairs} pairs for a common scale")
+                scale = sequence_scale(lambda a, b: self.predictor(a, b).flow, sequence, pairs)
+                if scale is not None and self.folder is not None:
+                    scale = self.folder.keep("scale", name, scale)
+            if scale is not None and not isinstance(scale, float | int):
+                raise FileError(f"{name}: the job's scale is {scale!r}, no number. {OR_OVERWRITE}")
+            self._known[name] = scale
+        return self._known[name]

@@ -7,27 +7,34 @@ and so do the parts of a job that workers of a cluster compute.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 
-from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
+from lcv.errors import ArgumentError, LcvError, ShapeError
 from lcv.predict.clip import ClipWriter
-from lcv.predict.folder import OR_OVERWRITE, JobFolder
+from lcv.predict.folder import JobFolder
 from lcv.predict.frames import as_frame
 from lcv.predict.job import Job, Listener, Summary
 from lcv.predict.memory import Plan
 from lcv.predict.outputs import LOW, Drawing, Named, Output
-from lcv.predict.predictor import OUT_OF_MEMORY, Predictor, Stream
+from lcv.predict.predictor import OUT_OF_MEMORY, Pending, Predictor, Stream
 from lcv.predict.result import FlowResult
-from lcv.predict.scale import own_scale, sample_pairs, sequence_scale
-from lcv.predict.sources import Live, RawFrame, Sequence, title
+from lcv.predict.scale import Scales, own_scale
+from lcv.predict.sources import FrameFiles, Live, RawFrame, Sequence, title
+from lcv.threads import Behind, prepared
 from lcv.visual.panel import arrows_stretch, panel
 
 ENDLESS = range(sys.maxsize)
+READERS = 4  # threads that read pictures before they are asked for
+WAITING = 2  # pairs that may be computed and not yet written
 
 
 class Work(NamedTuple):
@@ -56,7 +63,11 @@ class Worker:
         self.ends: dict[str, int] = {}
         self._planned: set[tuple[int, ...]] = set()
         self._unmeasured: set[tuple[int, ...]] = set()
-        self._scales: dict[str, float | None] = {}
+
+    @cached_property
+    def scales(self) -> Scales:
+        """Of the sequences' pictures."""
+        return Scales(self.predictor, self.job, self.folder, self.listener)
 
     def compute(self, work: Work) -> None:
         """Compute, write and record the pairs of one sequence."""
@@ -104,8 +115,7 @@ class Worker:
             self._unmeasured.add((height, width))
         elif folder is not None:
             kept = folder.keep("strategy", name, plan.as_json) if plan else kept
-            plan = self._kept_plan(folder, kept, height, width)
-            predictor.planner.keep(plan)
+            plan = folder.plan(kept, height, width, predictor.planner)
         self._planned.add((height, width))
         self.listener.say(cast(Plan, plan).text)
 
@@ -115,47 +125,13 @@ class Worker:
             self._unmeasured.remove((plan.height, plan.width))
             folder.keep("strategy", f"{plan.width}x{plan.height}", plan.as_json)
 
-    def _kept_plan(self, folder: JobFolder, kept: Any, height: int, width: int) -> Plan:
-        asked, limit = self.predictor.strategy, self.predictor.max_memory
-        try:
-            plan = Plan.from_json(kept, height, width, limit)
-            if plan.strategy not in self.predictor.matcher.strategies:
-                raise ValueError(plan.strategy)
-        except (TypeError, ValueError):
-            where = folder.root / "strategy"
-            raise FileError(f"{where}: {kept!r} is no strategy. {OR_OVERWRITE}") from None
-        if asked not in ("auto", plan.strategy) or (plan.bytes or 0) > (limit or sys.maxsize):
-            raise FileError(
-                f"{folder.root}: its frames of {plan.text}, which --strategy or --max-memory does "
-                f"not allow here. {OR_OVERWRITE}"
-            )
-        return plan
-
     def scale_of(self, sequence: Sequence, flow: np.ndarray) -> float:
         """The scale of a pair's picture: the sequence's, or where it has none the pair's own."""
         if not self.draws:
             return 1.0
-        scale = self.sequence_scale(sequence) or own_scale(flow)
+        scale = self.scales.of(sequence) or own_scale(flow)
         self.summary.scales.add(scale)
         return scale
-
-    def sequence_scale(self, sequence: Sequence) -> float | None:
-        """One scale for a sequence; None for a single pair, and for what runs now."""
-        pairs, name = (sequence.length or 1) - 1, title(sequence)
-        if self.job.scale is not None or pairs < 2:
-            return self.job.scale
-        if name not in self._scales:
-            scale = None if self.folder is None else self.folder.kept("scale", name)
-            if scale is None:
-                few = len(sample_pairs(pairs))
-                self.listener.say(f"{name}: looking at {few} of {pairs} pairs for a common scale")
-                scale = sequence_scale(lambda a, b: self.predictor(a, b).flow, sequence, pairs)
-                if scale is not None and self.folder is not None:
-                    scale = self.folder.keep("scale", name, scale)
-            if scale is not None and not isinstance(scale, float | int):
-                raise FileError(f"{name}: the job's scale is {scale!r}, no number. {OR_OVERWRITE}")
-            self._scales[name] = scale
-        return self._scales[name]
 
     def fail(self, error: LcvError) -> None:
         """One thing could not be done; it is told at the end, or at once if the job is strict."""
@@ -177,12 +153,27 @@ class _Pass:
         sequence, worker, folder, before = self.sequence, self.worker, self.folder, None
         if folder is not None and pairs is not ENDLESS:
             folder.sweep(self._path(pair, output) for pair in pairs for output in worker.outputs)
+
+        def is_done(pair: int) -> bool:
+            return folder is not None and folder.is_done(sequence, pair, worker.outputs)
+
+        # A guess: a pair that is done must be computed again if a warm start's pair before it is.
+        guess = cache(is_done)
+
+        def is_needed(frame: int) -> bool:
+            return any(pair in pairs and not guess(pair) for pair in (frame - 1, frame))
+
         frames = sequence.frames(pairs.start, None if pairs is ENDLESS else pairs.stop + 1)
-        with closing(cast(Any, frames)):
+        with ExitStack() as stack:
+            stack.enter_context(closing(cast(Any, frames)))
+            if isinstance(sequence, FrameFiles):
+                frames = prepared(frames, partial(self._read_ahead, is_needed), READERS)
+                stack.enter_context(closing(cast(Any, frames)))
+            self.behind = stack.enter_context(Behind(WAITING))
             for frame in frames:
                 if before is None:
                     pass
-                elif folder and folder.is_done(sequence, before.index, worker.outputs):
+                elif is_done(before.index):
                     self.stream.reset()
                     worker.summary.there += 1
                 else:
@@ -192,27 +183,36 @@ class _Pass:
             # Hidden frames count in a video's length, but are not shown.
             worker.ends[title(sequence)] = before.index + 1 if before else pairs.start
 
-    def _pair(self, before: RawFrame, after: RawFrame) -> None:
-        worker, pair = self.worker, before.index
-        result = self._flow(before, after)
-        if result is None:
-            self.stream.reset()
-            worker.summary.failed.add((title(self.sequence), pair))
-            if self.job.warm_start and self.folder is not None:
-                self.folder.remove(self._path(pair, LOW))  # the next pair starts from nothing
-        else:
-            scale = worker.scale_of(self.sequence, result.flow)
-            self._write(pair, Drawing(result, before.image, scale, self.stream.low))
-            if self.clip is not None:
-                self.clip.write(panel(before.image, result.flow, scale, self.job.arrows))
-            worker.summary.done += 1
-            worker.summary.notes.update(result.notes)
-            if self.job.arrows and (times := arrows_stretch(before.image.shape, scale)) > 1:
-                worker.summary.notes.update([f"arrows are {times:g} times as long as the motion"])
-        worker.listener.advance(computed=result is not None)
+    def _read_ahead(
+        self, is_needed: Callable[[int], bool], pool: ThreadPoolExecutor, frame: RawFrame
+    ) -> RawFrame:
+        """The same frame; its file is being read if the frame is needed."""
+        if not is_needed(frame.index):
+            return frame
 
-    def _flow(self, before: RawFrame, after: RawFrame) -> FlowResult | None:
-        """The result of a pair; None, and the reason noted, where there is none."""
+        def read() -> np.ndarray:
+            if self.folder is not None:  # what the file is, before it is read
+                self.folder.files.identity(cast(Path, self.sequence.file_of(frame.index)))
+            return frame.read()
+
+        return replace(frame, read=partial(pool.submit(read).result, None))
+
+    def _pair(self, before: RawFrame, after: RawFrame) -> None:
+        """Compute a pair; it is finished behind the next ones, unless they start from it."""
+        pending = self._begin(before, after)
+        if pending is None:
+            self.stream.reset()
+        elif self.worker.draws:
+            self.worker.scales.of(self.sequence)  # which may need the predictor
+        low = self.stream.low
+        self.behind.do(lambda: self._finish(before, after, pending, low))
+        if self.job.warm_start:
+            self.behind.join()
+            if (title(self.sequence), before.index) in self.worker.summary.failed:
+                self.stream.reset()
+
+    def _begin(self, before: RawFrame, after: RawFrame) -> Pending | None:
+        """A pair under way; None, and the reason noted, where it cannot be computed."""
         if self.folder is not None:
             self.folder.identities(self.sequence, before.index)
         try:
@@ -226,17 +226,7 @@ class _Pass:
             if self.stream.is_empty:
                 self.stream.push(as_frame(before.image, before.label, owned=True))
                 self.stream.low = self._stored_low(before.index - 1)
-            result = self.stream.push(as_frame(after.image, after.label, owned=True))
-            assert result is not None
-            flows = [flow for flow in (result.flow, result.backward) if flow is not None]
-            if not all(
-                np.isfinite(np.vdot(x, x)) for flow in flows for x in np.moveaxis(flow, 2, 0)
-            ):
-                raise LcvError(
-                    f"{before.label}: the flow to {after.label} is not finite; look at the weights, "
-                    f"or leave out --precision"
-                )
-            return result
+            return self.stream.begin(as_frame(after.image, after.label, owned=True))
         except LcvError as error:
             self.worker.fail(error)
             return None
@@ -249,6 +239,38 @@ class _Pass:
                 f"start: say --max-memory with less than was planned, and --overwrite, since that "
                 f"gives other bits"
             ) from error
+
+    def _finish(self, before: RawFrame, after: RawFrame, pending: Pending | None, low: Any) -> None:
+        """Draw, write and record a pair."""
+        worker, pair = self.worker, before.index
+        result = None if pending is None else self._finite(before, after, pending.result())
+        if result is None:
+            worker.summary.failed.add((title(self.sequence), pair))
+            if self.job.warm_start and self.folder is not None:
+                self.folder.remove(self._path(pair, LOW))  # the next pair starts from nothing
+        else:
+            scale = worker.scale_of(self.sequence, result.flow)
+            self._write(pair, Drawing(result, before.image, scale, low))
+            if self.clip is not None:
+                self.clip.write(panel(before.image, result.flow, scale, self.job.arrows))
+            worker.summary.done += 1
+            worker.summary.notes.update(result.notes)
+            if self.job.arrows and (times := arrows_stretch(before.image.shape, scale)) > 1:
+                worker.summary.notes.update([f"arrows are {times:g} times as long as the motion"])
+        worker.listener.advance(computed=result is not None)
+
+    def _finite(self, before: RawFrame, after: RawFrame, result: FlowResult) -> FlowResult | None:
+        """The result; None, and the reason noted, if not all of it is finite."""
+        flows = [flow for flow in (result.flow, result.backward) if flow is not None]
+        if all(np.isfinite(np.vdot(x, x)) for flow in flows for x in np.moveaxis(flow, 2, 0)):
+            return result
+        self.worker.fail(
+            LcvError(
+                f"{before.label}: the flow to {after.label} is not finite; look at the weights, "
+                f"or leave out --precision"
+            )
+        )
+        return None
 
     def _write(self, pair: int, drawing: Drawing) -> None:
         """Write what is missing of a pair, and then its line."""

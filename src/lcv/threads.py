@@ -1,0 +1,61 @@
+"""Work beside the caller's: items prepared before they are asked for, results finished behind it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Self, TypeVar
+
+T = TypeVar("T")
+
+
+def prepared(
+    items: Iterable[T], prepare: Callable[[ThreadPoolExecutor, T], T], ahead: int
+) -> Iterator[T]:
+    """The same items in order, each prepared by `prepare` when it is `ahead` places from its turn.
+
+    `prepare` hands its work to the pool, which has as many threads, and returns at once.
+    """
+    waiting: deque[T] = deque()
+    pool = ThreadPoolExecutor(ahead)
+    try:
+        for item in items:
+            waiting.append(prepare(pool, item))
+            if len(waiting) > ahead:
+                yield waiting.popleft()
+        while waiting:
+            yield waiting.popleft()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class Behind:
+    """Does what it is given in a thread of its own, in order; errors are raised in the caller.
+
+    most: how much may be given and not yet done; the caller waits if there is more
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._pool = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[None]] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def do(self, work: Callable[[], None]) -> None:
+        self.join(self.most - 1)
+        self._waiting.append(self._pool.submit(work))
+
+    def join(self, left: int = 0) -> None:
+        """Wait until no more than this is left to do."""
+        while len(self._waiting) > left or (self._waiting and self._waiting[0].done()):
+            self._waiting.popleft().result()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.join()
+        finally:
+            self._pool.shutdown()  # what was given is done, whatever ended the block
