@@ -101,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     work.add_argument(
         "--frames", type=frames, metavar="N", help="only the first N of each sequence"
     )
+    work.add_argument(
+        "--max-side",
+        type=whole,
+        metavar="N",
+        help="compute frames with a longer side at N pixels; the flow has their full size",
+    )
     work.add_argument("--max-memory", metavar="SIZE", help="such as 6GB (what is free)")
     work.add_argument(
         "--strategy", default="auto", help="auto, all-pairs, on-demand or tiles (%(default)s)"
@@ -139,6 +145,7 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         "max_memory": chosen.max_memory,
         "strategy": chosen.strategy,
         "precision": chosen.precision,
+        "max_side": chosen.max_side,
     }
     with Terminal(chosen.quiet) as terminal:
         for note in inputs.notes:

@@ -57,6 +57,7 @@ class Job:
             "iters": predictor.matcher.iters,
             "pad": predictor.matcher.pad,
             "precision": predictor.precision,
+            "max_side": predictor.max_side,
             "warm_start": self.warm_start,
             "scale": "auto" if self.scale is None else self.scale,
         }

@@ -23,6 +23,7 @@ from lcv.models.wrap import as_flow_model
 from lcv.predict.frames import Frame, as_frame, in_words, same_size
 from lcv.predict.matching import Encoded, Flows, Wanted, match_whole, matcher_for
 from lcv.predict.memory import Plan, Planner, costs_of
+from lcv.predict.reduced import check_max_side, enlarged, reduced, reduced_size
 from lcv.predict.result import FlowResult
 from lcv.predict.tiles import match_tiles
 
@@ -45,6 +46,8 @@ class Predictor:
                 loaded: bytes, or a text such as "6GB"; by default what is free
     strategy:   "auto", or one of those of `Plan`
     precision:  "float32" or "bf16" (autocast)
+    max_side:   frames whose longer side has more pixels are computed smaller; the flow has the
+                size of the frames that were given
     """
 
     def __init__(
@@ -58,11 +61,13 @@ class Predictor:
         max_memory: int | str | None = None,
         strategy: str = "auto",
         precision: str = "float32",
+        max_side: int | None = None,
     ) -> None:
+        check_max_side(max_side)
         if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise ArgumentError(f"unknown precision {precision!r}; there are {known}")
-        self.precision, self.strategy = precision, strategy
+        self.precision, self.strategy, self.max_side = precision, strategy, max_side
         self.device = _device(device)
         network = _network(model, weights).eval().to(self.device)
         spec = getattr(network, "spec", None)
@@ -124,13 +129,19 @@ class Predictor:
 
         wanted: backward, occlusion, warp_error, as above
         """
-        self._check_size((height, width), "the frame")
-        return self.planner.plan(height, width, Wanted(**wanted))
+        size = self.computed_size(height, width)
+        self._check_size(size, "the frame")
+        return self.planner.plan(*size, Wanted(**wanted))
+
+    def computed_size(self, height: int, width: int) -> tuple[int, int]:
+        """(h, w) at which the network sees frames of this size."""
+        return reduced_size(height, width, self.max_side)
 
     def take(self, frame: Frame, reused: bool = False) -> Encoded:
         """A frame on the device, its size held against the network's least; nothing encoded."""
-        self._check_size(frame.size, frame.name)
-        return Encoded(frame.image.to(self.device), reused)
+        size = self.computed_size(*frame.size)
+        self._check_size(size, frame.name, frame.size)
+        return Encoded(reduced(frame.image, size).to(self.device), reused, frame.size)
 
     def match(
         self,
@@ -176,18 +187,23 @@ class Predictor:
                 flows = match_whole(matcher, first, second, wanted, start)
             else:
                 flows = match_tiles(matcher, first, second, plan.tiling, wanted, start)
-            arrays = _as_arrays(flows)
+            arrays = _as_arrays(enlarged(flows, first.size))
         if peak:
             plan = replace(plan, bytes=peak[0])
             self.planner.keep(plan)
         return FlowResult(**arrays, plan=plan, notes=notes), flows.low
 
-    def _check_size(self, size: tuple[int, int], name: str) -> None:
+    def _check_size(
+        self, size: tuple[int, int], name: str, full: tuple[int, int] | None = None
+    ) -> None:
         least = self.matcher.model.least_side
         if min(size) < least:
+            is_reduced = full not in (None, size)
+            why = f", reduced by max_side={self.max_side}" if is_reduced else ""
+            advice = "Allow a larger max_side." if is_reduced else "Enlarge the frames first."
             raise ShapeError(
-                f"{name} is {in_words(size)} pixels; {self.name} needs at least {least}×{least}. "
-                f"Enlarge the frames first."
+                f"{name} is {in_words(size)} pixels{why}; {self.name} needs at least "
+                f"{least}×{least}. {advice}"
             )
 
     def check_warm_start(self, warm_start: bool) -> None:

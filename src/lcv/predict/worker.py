@@ -93,7 +93,8 @@ class Worker:
 
     def plan(self, frame: RawFrame) -> None:
         """How pairs of this size are computed: as the job has decided, or decides now."""
-        predictor, folder, (height, width) = self.predictor, self.folder, frame.image.shape[:2]
+        predictor, folder = self.predictor, self.folder
+        height, width = predictor.computed_size(*frame.image.shape[:2])
         if (height, width) in self._planned:
             return
         predictor.take(as_frame(frame.image, frame.label))
