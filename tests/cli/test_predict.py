@@ -171,6 +171,19 @@ def test_a_clip_alone(folder, network, capsys):
     )
 
 
+def test_part_of_a_video(folder, network, capsys):
+    """0.2 s … 0.8 s of ten frames a second, every third: frames 2 and 5."""
+    save_film(folder / "a.mp4", 12)
+    part = ["--start", "0.2", "--end", "0:00.8", "--every", "3"]
+    predict("a.mp4", "-o", "out", *part, "--format", "flo", *network)
+    assert [path.name for path in (folder / "out" / "flow" / "a").iterdir()] == ["000002.flo"]
+    capsys.readouterr()
+    text = refused(capsys, "a.mp4", "-o", "late", "--start", "9", *network)
+    assert "fewer than two frames lie between --start and --end; it lasts 1.2 s" in text
+    text = refused(capsys, "frame_1.png", "frame_2.png", "-o", "a.flo", "--every", "2", *network)
+    assert "to which --every means nothing" in text
+
+
 def bad_png(folder: Path) -> bytes:
     return (folder / "frame_2.png").read_bytes()
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcv.cli.parser import Parser, device_name, frames, in_options, whole
+from lcv.cli.parser import Parser, device_name, frames, in_options, seconds, whole
 from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
 from lcv.errors import ArgumentError, LcvError
 
@@ -99,6 +99,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     work = parser.add_argument_group("the work")
     work.add_argument(
+        "--start",
+        type=seconds,
+        default=seconds("0"),
+        metavar="T",
+        help="of a video: seconds, or as in 1:30 (its beginning)",
+    )
+    work.add_argument("--end", type=seconds, metavar="T", help="of a video: before this (its end)")
+    work.add_argument(
+        "--every", type=whole, default=1, metavar="N", help="flow from every Nth frame to the next"
+    )
+    work.add_argument(
         "--frames", type=frames, metavar="N", help="only the first N of each sequence"
     )
     work.add_argument(
@@ -164,6 +175,7 @@ def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
     from lcv.predict.job import Job
     from lcv.predict.matching import Wanted
     from lcv.predict.outputs import Named, wanted_outputs
+    from lcv.predict.selection import Selection
 
     out, clip = Path(chosen.output), chosen.clip
     place: Path | Named | None = out
@@ -212,13 +224,13 @@ def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
         shard=chosen.shard,
         strict=chosen.strict or meaning == "file",
         overwrite=chosen.overwrite,
-        frames=chosen.frames,
+        selection=Selection(chosen.start, chosen.end, chosen.every, chosen.frames),
     )
 
 
 def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) -> None:
     """Refuse what means nothing to a single file or clip."""
-    refused = ["frames", "warm_start", "strict", "ray"]
+    refused = ["start", "end", "frames", "warm_start", "strict", "ray"]
     if meaning == "clip":
         refused = ["format", "backward", "occlusion", "warp_error", "ray"]
         if len(inputs.sequences) != 1 or inputs.is_one_pair:
@@ -232,6 +244,7 @@ def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) ->
             f"folder"
         )
     given = [name for name in refused if getattr(chosen, name)]
+    given += ["every"] * (meaning == "file" and chosen.every > 1)
     for name in [*given, *["shard"] * (chosen.shard.total > 1)]:
         raise ArgumentError(
             f"-o {chosen.output} names one {meaning}, to which --{name.replace('_', '-')} means "

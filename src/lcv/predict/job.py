@@ -11,6 +11,7 @@ from lcv.errors import LcvError
 from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named, Output
 from lcv.predict.predictor import Predictor
+from lcv.predict.selection import EVERYTHING, Selection
 from lcv.predict.sources import Sequence
 from lcv.provenance import state_sha256
 from lcv.version import __version__
@@ -31,7 +32,7 @@ class Job:
     clip:   a clip of every sequence: True, or the path of the only one
     arrows: whether the clip's frames carry arrows
     scale:  of pictures, in pixels; None: see `lcv.predict.scale`
-    frames: at most so many of each sequence, from its start
+    selection: which frames of each sequence
     """
 
     sequences: tuple[Sequence, ...]
@@ -45,7 +46,7 @@ class Job:
     shard: Shard = Shard()  # noqa: RUF009
     strict: bool = False
     overwrite: bool = False
-    frames: int | None = None
+    selection: Selection = EVERYTHING
 
     def settings(self, predictor: Predictor) -> dict[str, Any]:
         """Everything that decides the numbers in the job's files."""
@@ -58,6 +59,7 @@ class Job:
             "pad": predictor.matcher.pad,
             "precision": predictor.precision,
             "max_side": predictor.max_side,
+            "every": self.selection.every,
             "warm_start": self.warm_start,
             "scale": "auto" if self.scale is None else self.scale,
         }

@@ -63,7 +63,8 @@ class Predictor:
         precision: str = "float32",
         max_side: int | None = None,
     ) -> None:
-        check_max_side(max_side)
+        if max_side is not None:
+            check_max_side(max_side)
         if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise ArgumentError(f"unknown precision {precision!r}; there are {known}")
@@ -135,13 +136,16 @@ class Predictor:
 
     def computed_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) at which the network sees frames of this size."""
-        return reduced_size(height, width, self.max_side)
+        return (
+            (height, width) if self.max_side is None else reduced_size(height, width, self.max_side)
+        )
 
     def take(self, frame: Frame, reused: bool = False) -> Encoded:
         """A frame on the device, its size held against the network's least; nothing encoded."""
         size = self.computed_size(*frame.size)
         self._check_size(size, frame.name, frame.size)
-        return Encoded(reduced(frame.image, size).to(self.device), reused, frame.size)
+        image = frame.image if size == frame.size else reduced(frame.image, size)
+        return Encoded(image.to(self.device), reused, frame.size)
 
     def match(
         self,
@@ -187,7 +191,9 @@ class Predictor:
                 flows = match_whole(matcher, first, second, wanted, start)
             else:
                 flows = match_tiles(matcher, first, second, plan.tiling, wanted, start)
-            arrays = _as_arrays(enlarged(flows, first.size))
+            if first.size is not None and first.size != first.image.shape[2:]:
+                flows = enlarged(flows, first.size)
+            arrays = _as_arrays(flows)
         if peak:
             plan = replace(plan, bytes=peak[0])
             self.planner.keep(plan)

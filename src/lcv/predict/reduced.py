@@ -6,6 +6,8 @@ maps (occlusion, warp error) take the nearest value.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -14,42 +16,31 @@ from lcv.errors import ArgumentError
 from lcv.predict.matching import Flows
 
 
-def check_max_side(max_side: int | None) -> None:
+def check_max_side(max_side: int) -> None:
     """Refuse what is not a number of pixels."""
-    if max_side is not None and (
-        isinstance(max_side, bool) or not isinstance(max_side, int) or max_side < 1
-    ):
+    if isinstance(max_side, bool) or not isinstance(max_side, int) or max_side < 1:
         raise ArgumentError(f"max_side is {max_side!r}, wanted a whole number of at least 1 pixel")
 
 
-def reduced_size(height: int, width: int, max_side: int | None) -> tuple[int, int]:
+def reduced_size(height: int, width: int, max_side: int) -> tuple[int, int]:
     """(h, w) with the longer side at most `max_side`, in the same proportion."""
-    longer = max(height, width)
-    if max_side is None or longer <= max_side:
-        return height, width
-    return max(1, round(height * max_side / longer)), max(1, round(width * max_side / longer))
+    share = Fraction(min(max_side, max(height, width)), max(height, width))
+    return max(1, round(height * share)), max(1, round(width * share))
 
 
 def reduced(image: Tensor, size: tuple[int, int]) -> Tensor:
     """A frame (1, 3, h, w) at a smaller size; each pixel averages those that it stands for."""
-    if image.shape[2:] == size:
-        return image
     # On the CPU, which can do this in eight bits: so all devices see the same frame.
     return F.interpolate(image.cpu(), size, mode="bilinear", antialias=True)
 
 
-def enlarged(flows: Flows, size: tuple[int, int] | None) -> Flows:
+def enlarged(flows: Flows, size: tuple[int, int]) -> Flows:
     """The same at the size of the frames that were given; `low` stays as it is."""
-    if size is None or flows.flow.shape[2:] == size:
-        return flows
 
-    def flow(x: Tensor | None) -> Tensor | None:
-        return None if x is None else resize_flow(x, size, align_corners=False)
+    def larger(x: Tensor) -> Tensor:
+        if x.shape[1] == 2:
+            return resize_flow(x, size, align_corners=False)
+        return F.interpolate(x.float(), size, mode="nearest").to(x.dtype)
 
-    def nearest(x: Tensor | None) -> Tensor | None:
-        return None if x is None else F.interpolate(x.float(), size, mode="nearest").to(x.dtype)
-
-    forward = flow(flows.flow)
-    assert forward is not None
-    maps = nearest(flows.occluded), nearest(flows.warp_error)
-    return Flows(forward, flows.low, flow(flows.backward), *maps)
+    low, *rest = flows.low, flows.backward, flows.occluded, flows.warp_error
+    return Flows(larger(flows.flow), low, *(x if x is None else larger(x) for x in rest))

@@ -51,7 +51,8 @@ def main(order: dict[str, Any]) -> None:
             stop = order["stop"] if only is None else max(only, default=-1) + 1
             send = _sender(out, order["shared"])
             for number, frame in enumerate(islice(_frames(order), stop)):
-                if number >= order["start"] and (only is None or number in only):
+                after = number - order["start"]
+                if after >= 0 and after % order["step"] == 0 and (only is None or number in only):
                     # Kept in no variable, so that its memory serves the next one.
                     send(number, video.upright(Path(order["name"]), frame))
         out.write(HEAD.pack(END, 0, 0, 0))
