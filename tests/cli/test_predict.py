@@ -171,6 +171,22 @@ def test_a_clip_alone(folder, network, capsys):
     )
 
 
+def test_a_look(folder, network, capsys):
+    pair = ["frame_1.png", "frame_2.png"]
+    predict(*pair, "-o", "look.png", "--look", "--scale", "4", *network)
+    assert lcv.read_image("look.png").shape[1] == 2 * 360 + 8, "72 pixels grow by a whole factor"
+    predict(*pair, "-o", "flow.flo", "--look", *network)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {*pair, "look.png", "flow.flo", "flow_look.png"}
+    predict(*pair, "-o", "known.png", "--look", "--truth", "flow.flo", *network)
+    capsys.readouterr()
+    lcv.write_flow("small.flo", np.zeros((2, 3, 2), np.float32))
+    text = refused(capsys, *pair, "-o", "a.png", "--look", "--truth", "small.flo", *network)
+    assert "--truth small.flo is 3×2 pixels, but frame_1.png is 72×64" in text
+    text = refused(capsys, *pair, "-o", "a.png", "--truth", "flow.flo", *network)
+    assert "--truth is for the --look at one pair" in text
+
+
 def test_part_of_a_video(folder, network, capsys):
     """0.2 s … 0.8 s of ten frames a second, every third: frames 2 and 5."""
     save_film(folder / "a.mp4", 12)
@@ -662,7 +678,7 @@ def test_the_examples_of_the_docs_run_as_written(folder, network, monkeypatch, c
     lines = [
         line for line in examples("bash").splitlines() if not re.match(r"ffmpeg|.*camera", line)
     ]
-    assert len(lines) == 6
+    assert len(lines) == 7
     for line in lines:
         words = shlex.split(line, comments=True)
         assert words[:2] == ["lcv", "predict"]

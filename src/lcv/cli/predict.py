@@ -14,6 +14,7 @@ from lcv.errors import ArgumentError, LcvError
 if TYPE_CHECKING:
     from lcv.predict.inputs import Inputs
     from lcv.predict.job import Job, Summary
+    from lcv.visual.figures import Known
 
 SHOWN_FAILURES = 20
 
@@ -85,6 +86,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PIXELS",
         help="the motion drawn in full colour, or auto: from pairs all over a sequence (%(default)s)",
     )
+    written.add_argument(
+        "--look",
+        action="store_true",
+        help="one picture: frame, flow, arrows, error (by --truth, or warp error)",
+    )
+    written.add_argument("--truth", metavar="FLOW", help="a pair's true flow, for --look")
     written.add_argument("--overlay", action="store_true", help="frames with arrows")
     written.add_argument("--backward", action="store_true", help="flow from frame 2 to 1 as well")
     written.add_argument(
@@ -181,7 +188,9 @@ def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
     place: Path | Named | None = out
     formats = None if chosen.format is None else tuple(chosen.format.lower().split(","))
     wanted = Wanted(chosen.backward, chosen.occlusion, chosen.warp_error)
-    maps = {**wanted._asdict(), "overlay": chosen.overlay}
+    maps = {**wanted._asdict(), "overlay": chosen.overlay, "look": chosen.look}
+    if chosen.look and chosen.truth is None:  # what there is to say without the truth
+        wanted = wanted._replace(occlusion=True, warp_error=True)
     meaning = meaning_of(chosen.output)
     if chosen.clip and all(sequence.length == 2 for sequence in inputs.sequences):
         raise ArgumentError("--clip needs more than two frames in a row, and here are only pairs")
@@ -195,8 +204,8 @@ def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
             f"{shared}: a camera or a pipe is seen by one process only; leave it out"
         )
     if meaning == "file":
-        outputs = wanted_outputs(formats_for(out, formats), **maps)
-        if chosen.scale is not None and all(output.what != "png" for output in outputs):
+        outputs = wanted_outputs(formats_for(out, formats, chosen.look), **maps)
+        if chosen.scale is not None and all(o.what not in ("png", "look") for o in outputs):
             raise ArgumentError(
                 f"-o {chosen.output}: --scale is that of a picture, and none is asked for; leave it "
                 f"out, or add png to --format"
@@ -224,15 +233,37 @@ def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
         shard=chosen.shard,
         strict=chosen.strict or meaning == "file",
         overwrite=chosen.overwrite,
+        truth=_truth(chosen, inputs),
         selection=Selection(chosen.start, chosen.end, chosen.every, chosen.frames),
     )
+
+
+def _truth(chosen: argparse.Namespace, inputs: Inputs) -> Known | None:
+    """The true flow of the only pair, of its size."""
+    from lcv.data.formats.flow import read_flow
+    from lcv.data.formats.image import read_image
+    from lcv.visual.figures import Known
+
+    if chosen.truth is None:
+        return None
+    if not chosen.look or not inputs.is_one_pair:
+        raise ArgumentError("--truth is for the --look at one pair of images; leave it out")
+    truth = Known(*read_flow(chosen.truth))
+    (height, width), frame = truth.valid.shape, inputs.sequences[0].files[0]
+    found = read_image(frame).shape
+    if found[:2] != (height, width):
+        raise ArgumentError(
+            f"--truth {chosen.truth} is {width}×{height} pixels, but {frame} is "
+            f"{found[1]}×{found[0]}; wanted the same size"
+        )
+    return truth
 
 
 def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) -> None:
     """Refuse what means nothing to a single file or clip."""
     refused = ["start", "end", "frames", "warm_start", "strict", "ray"]
     if meaning == "clip":
-        refused = ["format", "backward", "occlusion", "warp_error", "ray"]
+        refused = ["format", "look", "backward", "occlusion", "warp_error", "ray"]
         if len(inputs.sequences) != 1 or inputs.is_one_pair:
             raise ArgumentError(
                 f"-o {chosen.output} names one clip, wanted one video or folder of frames for it; "

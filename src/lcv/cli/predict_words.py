@@ -38,15 +38,18 @@ def meaning_of(name: str) -> str:
     )
 
 
-def formats_for(file: Path, formats: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The formats of a named file: what its ending says, or what was asked, if they agree."""
+def formats_for(file: Path, formats: tuple[str, ...] | None, look: bool = False) -> tuple[str, ...]:
+    """The formats of a named file: what its ending says, or what was asked, if they agree.
+
+    look: a picture's name without --format is that of the look, and there is no other file
+    """
     from lcv.predict.result import PICTURES
 
     ending = file.suffix.lower()
     # A .png is the picture; KITTI's encoding has to be asked for.
     named = "png" if ending in PICTURES else ending[1:]
     if formats is None:
-        return (named,)
+        return () if look and named == "png" else (named,)
     if named not in formats and not (ending == ".png" and "kitti" in formats):
         raise ArgumentError(
             f"{file}: has the ending {ending!r}, but --format asks for {', '.join(formats)}; name "

@@ -15,6 +15,7 @@ from lcv.predict.selection import EVERYTHING, Selection
 from lcv.predict.sources import Sequence
 from lcv.provenance import state_sha256
 from lcv.version import __version__
+from lcv.visual.figures import Known
 
 
 class Shard(NamedTuple):
@@ -33,6 +34,7 @@ class Job:
     arrows: whether the clip's frames carry arrows
     scale:  of pictures, in pixels; None: see `lcv.predict.scale`
     selection: which frames of each sequence
+    truth:  the true flow of a single pair
     """
 
     sequences: tuple[Sequence, ...]
@@ -47,6 +49,7 @@ class Job:
     strict: bool = False
     overwrite: bool = False
     selection: Selection = EVERYTHING
+    truth: Known | None = None
 
     def settings(self, predictor: Predictor) -> dict[str, Any]:
         """Everything that decides the numbers in the job's files."""

@@ -52,7 +52,9 @@ class Worker:
         if isinstance(job.place, Path):
             self.folder = JobFolder(job.place, job.settings(predictor))
         self.outputs = (*job.outputs, LOW) if job.warm_start and self.folder else job.outputs
-        self.draws = bool(job.clip) or any(each.what in ("png", "overlay") for each in job.outputs)
+        self.draws = bool(job.clip) or any(
+            each.what in ("png", "overlay", "look") for each in job.outputs
+        )
         self.ends: dict[str, int] = {}
         self._planned: set[tuple[int, ...]] = set()
         self._unmeasured: set[tuple[int, ...]] = set()
@@ -203,7 +205,7 @@ class _Pass:
                 self.folder.remove(self._path(pair, LOW))  # the next pair starts from nothing
         else:
             scale = worker.scale_of(self.sequence, result.flow)
-            self._write(pair, Drawing(result, before.image, scale, self.stream.low))
+            self._write(pair, Drawing(result, before.image, scale, self.stream.low, self.job.truth))
             if self.clip is not None:
                 self.clip.write(panel(before.image, result.flow, scale, self.job.arrows))
             worker.summary.done += 1
