@@ -187,6 +187,32 @@ def test_a_look(folder, network, capsys):
     assert "--truth is for the --look at one pair" in text
 
 
+def test_the_standard_output(folder, network):
+    pair = ["frame_1.png", "frame_2.png"]
+    predict(*pair, "-o", "out.flo", *network)
+    done = subprocess.run([*COMMAND, *pair, "-o", "-", *network], capture_output=True, check=True)
+    content = (folder / "out.flo").read_bytes()
+    assert len(done.stdout) == len(content)
+    piped, stored = (np.frombuffer(each[12:], np.float32) for each in (done.stdout, content))
+    assert np.abs(piped - stored).max() < 1e-3, "threads may differ"
+    assert {path.name for path in folder.iterdir()} == {*pair, "out.flo"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.png", "b.png", "--format", "png"], "so --format means nothing"),
+        (["a.png", "b.png", "--warp-error"], "so --warp-error means nothing"),
+        (["film.mp4"], "-o - writes the flow of one pair of images"),
+    ],
+)
+def test_what_does_not_go_to_the_standard_output(folder, network, capsys, words, message):
+    (folder / "film.mp4").touch()
+    for name, number in (("a.png", 1), ("b.png", 2)):
+        (folder / f"frame_{number}.png").rename(folder / name)
+    assert message in refused(capsys, *words, "-o", "-", *network)
+
+
 def test_part_of_a_video(folder, network, capsys):
     """0.2 s … 0.8 s of ten frames a second, every third: frames 2 and 5."""
     save_film(folder / "a.mp4", 12)

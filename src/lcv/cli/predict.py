@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,10 @@ def run(arguments: list[str]) -> int:
 
     from lcv.predict.inputs import find_inputs
 
-    summary = _run(chosen, find_inputs(chosen.inputs))
+    inputs = find_inputs(chosen.inputs)
+    if chosen.output == "-":
+        return _to_stdout(chosen, inputs)
+    summary = _run(chosen, inputs)
     failures = list(summary.failures.values())
     if failures and not summary.done + summary.there:
         raise failures[0] if len(failures) == 1 else LcvError(_failures(summary))
@@ -57,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         required=True,
         metavar="OUT",
-        help="a folder; for a pair also a file (.flo, .png …); for one sequence also a clip (.mp4)",
+        help="a folder; for a pair also a file (.flo, .png …), or - for a .flo on the standard "
+        "output; for one sequence also a clip (.mp4)",
     )
     network = parser.add_argument_group("the network")
     network.add_argument(
@@ -142,6 +147,22 @@ def _parser() -> argparse.ArgumentParser:
     work.add_argument("--strict", action="store_true", help="stop at the first bad frame")
     work.add_argument("--quiet", action="store_true", help="say nothing but errors")
     return parser
+
+
+def _to_stdout(chosen: argparse.Namespace, inputs: Inputs) -> int:
+    """The flow of one pair as .flo on the standard output, and nothing else there."""
+    more = ("format", "look", "overlay", "backward", "occlusion", "warp_error", "clip", "overwrite")
+    for name in (name for name in more if getattr(chosen, name)):
+        raise ArgumentError(f"-o - writes one .flo, so --{name.replace('_', '-')} means nothing")
+    if not inputs.is_one_pair:
+        raise ArgumentError("-o - writes the flow of one pair of images; name a folder for more")
+    if sys.stdout.isatty():
+        raise ArgumentError("-o - writes a binary file, and here is a terminal; pipe it elsewhere")
+    with tempfile.TemporaryDirectory() as folder:
+        chosen.output = str(Path(folder) / "flow.flo")
+        _run(chosen, inputs)
+        sys.stdout.buffer.write(Path(chosen.output).read_bytes())
+    return 0
 
 
 def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
