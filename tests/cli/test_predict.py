@@ -260,7 +260,7 @@ PICTURES = {
     ),
     "text named .png": (
         lambda _: b"these are words and no picture\n",
-        "bad.png: not an image that can be read (31 bytes); wanted PNG, JPEG, PPM, PGM, WebP or BMP",
+        "bad.png: not an image that can be read (31 bytes); wanted PNG, JPEG, PPM, PGM, WebP, BMP or TIFF",
     ),
     "PNG signature only": (
         lambda folder: bad_png(folder)[:8],
@@ -361,7 +361,7 @@ def test_an_output_that_exists(folder, network, capsys):
         ("/proc/none/out", "cannot be made: No such file or directory"),
         ("/proc/out.flo", "/proc/out.flo: cannot write here: No such file or directory"),
         ("out.jpeg2000", "nothing is written with the ending '.jpeg2000', wanted .flo, .pfm"),
-        ("out.avi", "or .mp4 for a clip; for a folder of this name, end it with /"),
+        ("out.avi", "or .mp4, .webm, .gif for a clip; for a folder of this name, end it"),
     ],
 )
 def test_an_output_that_cannot_be_written(folder, network, capsys, out, message):
@@ -653,7 +653,8 @@ def test_what_a_name_asks_for(tmp_path):
     assert meaning_of("a/out.MP4") == "clip"
     for name in ("x.avi", "x.tiff", "a/x.exr", "x.flow"):
         with pytest.raises(
-            ArgumentError, match=r"wanted \.flo, .*\.png, .* or \.mp4 for a clip; for"
+            ArgumentError,
+            match=r"wanted \.flo, .*\.png, .* or \.mp4, \.webm, \.gif for a clip; for",
         ):
             meaning_of(name)
 

@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         metavar="OUT",
         help="a folder; for a pair also a file (.flo, .png …), or - for a .flo on the standard "
-        "output; for one sequence also a clip (.mp4)",
+        "output; for one sequence also a clip (.mp4, .webm, .gif)",
     )
     network = parser.add_argument_group("the network")
     network.add_argument(

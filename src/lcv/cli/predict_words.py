@@ -13,7 +13,7 @@ from lcv.errors import ArgumentError
 if TYPE_CHECKING:
     from lcv.predict.job import Shard
 
-CLIP_ENDING = ".mp4"
+CLIP_ENDINGS = (".mp4", ".webm", ".gif")
 
 
 def meaning_of(name: str) -> str:
@@ -29,12 +29,12 @@ def meaning_of(name: str) -> str:
         return "folder"
     if ending in (*FLOWS, *PICTURES):
         return "file"
-    if ending == CLIP_ENDING:
+    if ending in CLIP_ENDINGS:
         return "clip"
     raise ArgumentError(
         f"{name}: nothing is written with the ending {ending!r}, wanted {', '.join(FLOWS)} for the "
-        f"flow of a pair, {', '.join(PICTURES)} for its picture, or {CLIP_ENDING} for a clip; for a "
-        f"folder of this name, end it with /"
+        f"flow of a pair, {', '.join(PICTURES)} for its picture, or {', '.join(CLIP_ENDINGS)} for a "
+        f"clip; for a folder of this name, end it with /"
     )
 
 
