@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, device_name, whole
-from lcv.cli.progress import bars
+from lcv.cli.progress import bars, told_to_go_on
 from lcv.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -166,7 +166,9 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         check_entrants(entrants, records)
         results = []
         for entrant in entrants:
-            with bars(entrant.label, wanted=processes.is_first) as progress:
+            first = processes.is_first
+            going_on = told_to_go_on(wanted=first and bool(chosen.output))
+            with bars(entrant.label, wanted=first) as progress, going_on:
                 results.append(
                     evaluate_entrant(
                         entrant,
@@ -175,6 +177,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
                         device=processes.device,
                         processes=processes,
                         progress=progress,
+                        output=chosen.output,
                     )
                 )
     finally:
@@ -185,11 +188,13 @@ def _evaluate(chosen: argparse.Namespace) -> int:
 
 
 def _show(results: Sequence[Result], output: str | None, overwrite: bool) -> None:
+    from lcv.evaluate.finished import forget
     from lcv.evaluate.results import write_results
     from lcv.evaluate.tables import dataset_tables
 
     if output:  # first, so that a terminal that fails loses nothing
         write_results(output, results, overwrite)
+        forget(output)
     for table in dataset_tables(results):
         _print(table)
     if output:
