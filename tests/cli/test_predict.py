@@ -28,10 +28,10 @@ from lcv.cli import main as cli
 from lcv.cli.predict_words import formats_for, meaning_of, parse_shard
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError
-from lcv.predict.job import Shard
 from lcv.predict.outputs import Drawing, Named, wanted_outputs
 from lcv.predict.result import FLOWS, FlowResult
 from lcv.predict.result import PICTURES as PICTURE_ENDINGS
+from lcv.predict.selection import Shard
 from predict.small_jobs import made
 from testing.extras import needs
 from testing.footage import files_of, moving, save_film, save_frames, save_weights
@@ -213,6 +213,35 @@ def test_what_does_not_go_to_the_standard_output(folder, network, capsys, words,
     assert message in refused(capsys, *words, "-o", "-", *network)
 
 
+MISTAKES = """
+nope.png frame_2.png -o x.flo
+frame_1.png frame_2.png -o x.xyz
+frame_1.png frame_2.png -o frame_1.png
+frame_1.png frame_2.png -o no/x.flo
+frame_1.png frame_2.png -o x --format tga
+frame_1.png frame_2.png -o x --clip
+frame_1.png frame_2.png -o x.flo --frames 3
+frame_1.png frame_2.png -o x.flo --shard 3/2
+frame_1.png frame_2.png -o x.flo --scale 0
+frame_1.png frame_2.png -o x.flo --precision half
+frame_1.png frame_2.png -o x.flo --max-memory lots
+frame_1.png frame_2.png -o x.png --look --truth nope.flo
+list.txt -o x
+"""
+
+
+def test_mistakes_are_told_before_torch_is_imported(folder):
+    (folder / "list.txt").write_text("frame_1.png nope.png\n")
+    lines = MISTAKES.strip().splitlines()
+    script = (
+        "import sys; from lcv.cli.main import main\n"
+        "for line in sys.argv[1:]: print(main(['predict', *line.split()]), 'torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script, *lines]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["2 False"] * len(lines), done.stderr
+
+
 def test_part_of_a_video(folder, network, capsys):
     """0.2 s … 0.8 s of ten frames a second, every third: frames 2 and 5."""
     save_film(folder / "a.mp4", 12)
@@ -384,7 +413,7 @@ def test_an_output_that_cannot_be_written(folder, network, capsys, out, message)
         (["--pad", "chairs"], "--pad: unknown mode 'chairs'; the modes are sintel, kitti"),
         (
             ["--precision", "float8"],
-            "--precision: unknown precision 'float8'; there are float32, bf16",
+            "--precision is 'float8', wanted float32 or bf16",
         ),
         (["--strategy", "magic"], "--strategy: unknown strategy 'magic' for raft-small; there are"),
         (["--device", "abacus"], "--device is 'abacus', wanted cpu, cuda, or cuda:N"),

@@ -10,10 +10,10 @@ import lcv
 from lcv.data.formats.image import write_image
 from lcv.predict import Predictor
 from lcv.predict.inputs import find_inputs
-from lcv.predict.job import Job, Shard, Summary
+from lcv.predict.job import Job, Summary
 from lcv.predict.outputs import wanted_outputs
 from lcv.predict.run import Run
-from lcv.predict.selection import Selection
+from lcv.predict.selection import Selection, Shard
 from testing.footage import files_of, moving
 
 PLAIN = {"outputs": wanted_outputs(("flo", "png"))}

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from lcv.cli.parser import Parser, device_name, frames, in_options, seconds, whole
 from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
 from lcv.errors import ArgumentError, LcvError
+from lcv.memory import parse_bytes
 
 if TYPE_CHECKING:
     from lcv.predict.inputs import Inputs
-    from lcv.predict.job import Job, Summary
+    from lcv.predict.job import Summary
+    from lcv.predict.outputs import Named, Output
     from lcv.visual.figures import Known
 
 SHOWN_FAILURES = 20
@@ -25,6 +27,8 @@ def run(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
     chosen.scale = parse_scale(chosen.scale)
     chosen.shard = parse_shard(chosen.shard)
+    if chosen.max_memory is not None:
+        parse_bytes(chosen.max_memory)
 
     from lcv.predict.inputs import find_inputs
 
@@ -135,7 +139,13 @@ def _parser() -> argparse.ArgumentParser:
         "--strategy", default="auto", help="auto, all-pairs, on-demand or tiles (%(default)s)"
     )
     work.add_argument("--device", type=device_name, help="cpu or cuda (a GPU if there is one)")
-    work.add_argument("--precision", default="float32", help="float32 or bf16 (%(default)s)")
+    work.add_argument(
+        "--precision",
+        default="float32",
+        choices=("float32", "bf16"),
+        metavar="P",
+        help="float32 or bf16 (%(default)s)",
+    )
     work.add_argument("--shard", metavar="I/N", help="do part I of N, in a process of its own")
     work.add_argument(
         "--ray",
@@ -166,13 +176,37 @@ def _to_stdout(chosen: argparse.Namespace, inputs: Inputs) -> int:
 
 
 def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
+    place, outputs, clip = _outputs(chosen, inputs)
+    truth = _truth(chosen, inputs)
+
+    # What can be found wrong without torch, which takes seconds to import, has been.
     from lcv.cli.predict_progress import Terminal
     from lcv.cluster import Cluster
     from lcv.models.build import network_and_weights
+    from lcv.predict.job import Job
+    from lcv.predict.matching import Wanted
     from lcv.predict.predictor import Predictor
     from lcv.predict.run import Run
+    from lcv.predict.selection import Selection
 
-    job = _job(chosen, inputs)
+    wanted = Wanted(chosen.backward, chosen.occlusion, chosen.warp_error)
+    if chosen.look and truth is None:  # what there is to say without the truth
+        wanted = wanted._replace(occlusion=True, warp_error=True)
+    job = Job(
+        inputs.sequences,
+        place,
+        outputs,
+        wanted,
+        scale=chosen.scale,
+        clip=clip,
+        arrows=chosen.overlay,
+        warm_start=chosen.warm_start,
+        shard=chosen.shard,
+        strict=chosen.strict or meaning_of(chosen.output) == "file",
+        overwrite=chosen.overwrite,
+        truth=truth,
+        selection=Selection(chosen.start, chosen.end, chosen.every, chosen.frames),
+    )
     named = chosen.model or (None if chosen.weights else "raft-large")
     model, weights = network_and_weights(named, chosen.weights)
     options = {
@@ -197,21 +231,19 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
             return Run(predictor, job, terminal).go(cluster, options)
 
 
-def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
-    """What is asked for; refuses what does not go together."""
+def _outputs(
+    chosen: argparse.Namespace, inputs: Inputs
+) -> tuple[Path | Named | None, tuple[Output, ...], bool | Path]:
+    """Where to, which files of a pair, and the clip; refuses what does not go together."""
     from lcv.files import check_output
-    from lcv.predict.job import Job
-    from lcv.predict.matching import Wanted
     from lcv.predict.outputs import Named, wanted_outputs
-    from lcv.predict.selection import Selection
 
-    out, clip = Path(chosen.output), chosen.clip
-    place: Path | Named | None = out
+    out = Path(chosen.output)
     formats = None if chosen.format is None else tuple(chosen.format.lower().split(","))
-    wanted = Wanted(chosen.backward, chosen.occlusion, chosen.warp_error)
-    maps = {**wanted._asdict(), "overlay": chosen.overlay, "look": chosen.look}
-    if chosen.look and chosen.truth is None:  # what there is to say without the truth
-        wanted = wanted._replace(occlusion=True, warp_error=True)
+    maps = {
+        name: getattr(chosen, name)
+        for name in ("backward", "occlusion", "warp_error", "overlay", "look")
+    }
     meaning = meaning_of(chosen.output)
     if chosen.clip and all(sequence.length == 2 for sequence in inputs.sequences):
         raise ArgumentError("--clip needs more than two frames in a row, and here are only pairs")
@@ -232,31 +264,17 @@ def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
                 f"out, or add png to --format"
             )
         place = Named(out, outputs)
-    elif meaning == "clip":
+        place.check(inputs.sequences[0].files, chosen.overwrite)
+        return place, outputs, chosen.clip
+    if meaning == "clip":
         check_output(out, chosen.overwrite)
-        outputs, place, clip = (), None, out
-    else:
-        outputs = wanted_outputs(formats or ("flo", "png"), **maps)
-        if chosen.overwrite and chosen.shard.total > 1:
-            raise ArgumentError(
-                "--overwrite empties the folder that all shards write to; run one shard with "
-                "--overwrite and without --shard, or remove the folder first"
-            )
-    return Job(
-        inputs.sequences,
-        place,
-        outputs,
-        wanted,
-        scale=chosen.scale,
-        clip=clip,
-        arrows=chosen.overlay,
-        warm_start=chosen.warm_start,
-        shard=chosen.shard,
-        strict=chosen.strict or meaning == "file",
-        overwrite=chosen.overwrite,
-        truth=_truth(chosen, inputs),
-        selection=Selection(chosen.start, chosen.end, chosen.every, chosen.frames),
-    )
+        return None, (), out
+    if chosen.overwrite and chosen.shard.total > 1:
+        raise ArgumentError(
+            "--overwrite empties the folder that all shards write to; run one shard with "
+            "--overwrite and without --shard, or remove the folder first"
+        )
+    return out, wanted_outputs(formats or ("flo", "png"), **maps), chosen.clip
 
 
 def _truth(chosen: argparse.Namespace, inputs: Inputs) -> Known | None:

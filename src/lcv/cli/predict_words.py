@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lcv.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from lcv.predict.job import Shard
+    from lcv.predict.selection import Shard
 
 CLIP_ENDINGS = (".mp4", ".webm", ".gif")
 
@@ -76,7 +76,7 @@ def parse_scale(text: str) -> float | None:
 
 def parse_shard(text: str | None) -> Shard:
     """1/4 … 4/4; all of it without."""
-    from lcv.predict.job import Shard
+    from lcv.predict.selection import Shard
 
     match = re.fullmatch(r"(\d+)/(\d+)", "1/1" if text is None else text.strip())
     if match is None or not 1 <= int(match[1]) <= int(match[2]):

@@ -214,6 +214,11 @@ def _read_list(path: Path) -> list[FrameFiles]:
                 f"{path}:{number}: {len(words)} words, wanted `image1 image2` on every line, or one "
                 f"image on every line; put a path with spaces into quotes"
             )
+    named = ((number, path.parent / word) for number, words in entries for word in words[:2])
+    lost = [(number, file) for number, file in named if not file.exists()]
+    if lost:
+        more = f" ({len(lost) - 1} more are missing)" if len(lost) > 1 else ""
+        raise FileError(f"{path}:{lost[0][0]}: names {lost[0][1]}, and there is no such file{more}")
     if len(entries[0][1]) == 1:
         if len(entries) < 2:
             raise FileError(f"{path}: names one frame only; flow needs at least two")

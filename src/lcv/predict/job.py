@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lcv.errors import LcvError
 from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named, Output
 from lcv.predict.predictor import Predictor
-from lcv.predict.selection import EVERYTHING, Selection
+from lcv.predict.selection import EVERYTHING, Selection, Shard
 from lcv.predict.sources import Sequence
 from lcv.provenance import state_sha256
 from lcv.version import __version__
 from lcv.visual.figures import Known
-
-
-class Shard(NamedTuple):
-    """Share `number` of `total`, counted from 1."""
-
-    number: int = 1
-    total: int = 1
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ import importlib.util
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from torch import Tensor
 
 from lcv.data.formats.image import write_image
 from lcv.data.formats.mask import write_mask
@@ -30,6 +29,9 @@ from lcv.predict.result import PICTURES, FlowResult
 from lcv.visual.figures import Known
 from lcv.visual.look import look
 from lcv.visual.panel import with_arrows
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Of flow: those that it can be read from again, the quickest and most exact first, and its picture.
 READABLE = ("flo", "npy", "pfm", "npz", "flo5", "kitti")

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -14,8 +15,10 @@ from lcv.data.formats.flow import FORMATS, write_flow
 from lcv.data.formats.image import write_image
 from lcv.data.formats.kitti import write_kitti
 from lcv.errors import ArgumentError, FileError
-from lcv.predict.memory import Plan
 from lcv.visual.colours import flow_to_colour, picture_scale
+
+if TYPE_CHECKING:
+    from lcv.predict.memory import Plan
 
 PICTURES = (".png", ".jpg", ".jpeg", ".ppm")
 FLOWS = tuple(suffix for suffix in FORMATS if suffix != ".png")

@@ -16,10 +16,10 @@ from lcv.errors import LcvError
 from lcv.files import check_apart
 from lcv.predict.clip import stored_panel
 from lcv.predict.folder import JobFolder
-from lcv.predict.job import Job, Listener, Shard, Summary
+from lcv.predict.job import Job, Listener, Summary
 from lcv.predict.outputs import Named
 from lcv.predict.predictor import Predictor
-from lcv.predict.selection import EVERYTHING, limited
+from lcv.predict.selection import EVERYTHING, Shard, limited
 from lcv.predict.sources import Sequence, Video, title
 from lcv.predict.worker import ENDLESS, Work, Worker
 

@@ -1,4 +1,6 @@
-"""Which frames of a sequence are taken: from a time on, up to a time, every Nth, the first few."""
+"""Which frames of a sequence are taken: from a time on, up to a time, every Nth, the first few; and
+which share of the work is done here.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +44,13 @@ class Selection(NamedTuple):
 
 
 EVERYTHING = Selection()
+
+
+class Shard(NamedTuple):
+    """Share `number` of `total`, counted from 1."""
+
+    number: int = 1
+    total: int = 1
 
 
 def limited(sequence: Sequence, frames: int | None) -> Sequence:
