@@ -117,6 +117,11 @@ def test_embedded_weights_by_default(folder, capsys):
     for name, frame in (("a.png", first), ("b.png", second)):
         write_image(folder / name, frame)
     predict("a.png", "b.png", "-o", "out.flo", "--model", "raft-small", "--iters", 6)
+    assert "published weights" not in capsys.readouterr().err
+    predict("a.png", "b.png", "-o", "large.flo", "--iters", 1, "--device", "cpu")
+    said = capsys.readouterr().err
+    assert said.count("raft-large: on driving scenes like KITTI's, published weights") == 1
+    assert "--weights raft-sintel" in said
     flow, _ = lcv.read_flow("out.flo")
     assert np.abs(np.median(flow, axis=(0, 1)) - (3, 1)).max() < 0.5
 

@@ -183,6 +183,7 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
     from lcv.cli.predict_progress import Terminal
     from lcv.cluster import Cluster
     from lcv.models.build import network_and_weights
+    from lcv.models.embedded import EMBEDDED, embedded_card
     from lcv.predict.job import Job
     from lcv.predict.matching import Wanted
     from lcv.predict.predictor import Predictor
@@ -223,6 +224,9 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
     with Terminal(chosen.quiet) as terminal:
         for note in inputs.notes:
             terminal.say(note)
+        own = str(weights or model)
+        if own in EMBEDDED and (advice := embedded_card(own).get("advice")):
+            terminal.say(f"{own}: {advice}")
         predictor = Predictor(**options)
         predictor.check_warm_start(chosen.warm_start)
         if chosen.ray is None:
