@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lcv.cli import view, view_files
 from lcv.cli.parser import Parser, positive, whole
 from lcv.errors import ArgumentError, FileError
+from lcv.words import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +69,7 @@ def run(arguments: list[str]) -> int:
         for page in _pages(chosen, frames, flows, scale, count):
             write(page)
             written += 1
-    print(f"{chosen.output}: {written} frames at {float(rate):g} a second")
+    print(f"{chosen.output}: {counted(written, 'frame')} at {float(rate):g} a second")
     return 0
 
 
