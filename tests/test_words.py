@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcv.words import did_you_mean, meant, names_near, printable
+from lcv.words import counted, did_you_mean, meant, names_near, printable
 
 KNOWN = ("raft-large", "raft-small", "vcn")
 
@@ -38,3 +38,8 @@ def test_control_characters_are_shown_and_not_sent():
         == "\\u001b]0;owned\\u0007\\u000d\\u009b31m\\u007f"
     )
     assert printable(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\\udce9"
+
+
+def test_one_is_singular():
+    words = [counted(number, "pair") for number in (0, 1, 2, 1041)]
+    assert words == ["0 pairs", "1 pair", "2 pairs", "1,041 pairs"]

@@ -10,6 +10,11 @@ from difflib import get_close_matches
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
+def counted(number: int, thing: str) -> str:
+    """1 pair, 2 pairs, 1,041 pairs"""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """The text with control characters as \\u001b and the like: a terminal shows them, obeys none."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -148,6 +148,7 @@ def test_mistakes_are_sentences_and_nothing_is_written(
         ([], "missing: --model; wanted --model M [--weights W] --data FOLDER"),
         (["--model", "raft-small"], "missing: --data"),
         (["--weights", "raft-small"], "missing: --data"),
+        (["--model", "raft-small", "--data", "lost"], "lost: there is no such folder or list"),
         (["--compare", "lost.json"], "lost.json: cannot be read"),
     ],
 )

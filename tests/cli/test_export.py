@@ -90,6 +90,11 @@ def test_a_size_that_is_none(size, capsys):
     assert wanted in capsys.readouterr().err
 
 
+def test_half_precision_is_for_onnx(tmp_path, capsys):
+    assert cli.main(["export", "raft-small", "-o", str(tmp_path / "a.pt2"), "--half"]) == 2
+    assert "half precision is for ONNX; leave out --half, or write .onnx" in capsys.readouterr().err
+
+
 def test_one_size_and_open_sizes_exclude_each_other(capsys):
     words = ["export", "raft-small", "-o", "x.pt2", "--size", "64x64", "--dynamic"]
     assert cli.main(words) == 2

@@ -134,6 +134,11 @@ def test_what_is_right_is_read(parser):
         (module.count, {"0": 0, "7": 7}, ["-1", "x"]),
         (module.integer, {"-3": -3}, ["x", "1.5"]),
         (module.number, {"-1.5": -1.5, "0": 0}, ["nan", "inf", "x"]),
+        (
+            module.seconds,
+            {"0": 0, "2.5": 2.5, "1:30": 90, "1:00:01": 3601},
+            ["-1", "x", "1:", ":5", "1:2:3:4", "1e3", ""],
+        ),
         (module.positive, {"0.5": 0.5}, ["0", "-1", "nan", "inf", "x"]),
         (module.not_negative, {"0": 0, "2.5": 2.5}, ["-0.1", "nan", "x"]),
         (module.device_name, {"cpu": "cpu"}, ["gpu", "cuda:x", "CPU", "cuda:", "meta", ""]),

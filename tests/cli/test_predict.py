@@ -28,10 +28,10 @@ from lcv.cli import main as cli
 from lcv.cli.predict_words import formats_for, meaning_of, parse_shard
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError
-from lcv.predict.job import Shard
 from lcv.predict.outputs import Drawing, Named, wanted_outputs
 from lcv.predict.result import FLOWS, FlowResult
 from lcv.predict.result import PICTURES as PICTURE_ENDINGS
+from lcv.predict.selection import Shard
 from predict.small_jobs import made
 from testing.extras import needs
 from testing.footage import files_of, moving, save_film, save_frames, save_weights
@@ -117,6 +117,11 @@ def test_embedded_weights_by_default(folder, capsys):
     for name, frame in (("a.png", first), ("b.png", second)):
         write_image(folder / name, frame)
     predict("a.png", "b.png", "-o", "out.flo", "--model", "raft-small", "--iters", 6)
+    assert "published weights" not in capsys.readouterr().err
+    predict("a.png", "b.png", "-o", "large.flo", "--iters", 1, "--device", "cpu")
+    said = capsys.readouterr().err
+    assert said.count("raft-large: on driving scenes like KITTI's, published weights") == 1
+    assert "--weights raft-sintel" in said
     flow, _ = lcv.read_flow("out.flo")
     assert np.abs(np.median(flow, axis=(0, 1)) - (3, 1)).max() < 0.5
 
@@ -171,6 +176,90 @@ def test_a_clip_alone(folder, network, capsys):
     )
 
 
+def test_a_look(folder, network, capsys):
+    pair = ["frame_1.png", "frame_2.png"]
+    predict(*pair, "-o", "look.png", "--look", "--scale", "4", *network)
+    assert lcv.read_image("look.png").shape[1] == 2 * 360 + 8, "72 pixels grow by a whole factor"
+    predict(*pair, "-o", "flow.flo", "--look", *network)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {*pair, "look.png", "flow.flo", "flow_look.png"}
+    predict(*pair, "-o", "known.png", "--look", "--truth", "flow.flo", *network)
+    capsys.readouterr()
+    lcv.write_flow("small.flo", np.zeros((2, 3, 2), np.float32))
+    text = refused(capsys, *pair, "-o", "a.png", "--look", "--truth", "small.flo", *network)
+    assert "--truth small.flo is 3×2 pixels, but frame_1.png is 72×64" in text
+    text = refused(capsys, *pair, "-o", "a.png", "--truth", "flow.flo", *network)
+    assert "--truth is for the --look at one pair" in text
+
+
+def test_the_standard_output(folder, network):
+    pair = ["frame_1.png", "frame_2.png"]
+    predict(*pair, "-o", "out.flo", *network)
+    done = subprocess.run([*COMMAND, *pair, "-o", "-", *network], capture_output=True, check=True)
+    content = (folder / "out.flo").read_bytes()
+    assert len(done.stdout) == len(content)
+    piped, stored = (np.frombuffer(each[12:], np.float32) for each in (done.stdout, content))
+    assert np.abs(piped - stored).max() < 1e-3, "threads may differ"
+    assert {path.name for path in folder.iterdir()} == {*pair, "out.flo"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.png", "b.png", "--format", "png"], "so --format means nothing"),
+        (["a.png", "b.png", "--warp-error"], "so --warp-error means nothing"),
+        (["film.mp4"], "-o - writes the flow of one pair of images"),
+    ],
+)
+def test_what_does_not_go_to_the_standard_output(folder, network, capsys, words, message):
+    (folder / "film.mp4").touch()
+    for name, number in (("a.png", 1), ("b.png", 2)):
+        (folder / f"frame_{number}.png").rename(folder / name)
+    assert message in refused(capsys, *words, "-o", "-", *network)
+
+
+MISTAKES = """
+nope.png frame_2.png -o x.flo
+frame_1.png frame_2.png -o x.xyz
+frame_1.png frame_2.png -o frame_1.png
+frame_1.png frame_2.png -o no/x.flo
+frame_1.png frame_2.png -o x --format tga
+frame_1.png frame_2.png -o x --clip
+frame_1.png frame_2.png -o x.flo --frames 3
+frame_1.png frame_2.png -o x.flo --shard 3/2
+frame_1.png frame_2.png -o x.flo --scale 0
+frame_1.png frame_2.png -o x.flo --precision half
+frame_1.png frame_2.png -o x.flo --max-memory lots
+frame_1.png frame_2.png -o x.png --look --truth nope.flo
+list.txt -o x
+"""
+
+
+def test_mistakes_are_told_before_torch_is_imported(folder):
+    (folder / "list.txt").write_text("frame_1.png nope.png\n")
+    lines = MISTAKES.strip().splitlines()
+    script = (
+        "import sys; from lcv.cli.main import main\n"
+        "for line in sys.argv[1:]: print(main(['predict', *line.split()]), 'torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script, *lines]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["2 False"] * len(lines), done.stderr
+
+
+def test_part_of_a_video(folder, network, capsys):
+    """0.2 s … 0.8 s of ten frames a second, every third: frames 2 and 5."""
+    save_film(folder / "a.mp4", 12)
+    part = ["--start", "0.2", "--end", "0:00.8", "--every", "3"]
+    predict("a.mp4", "-o", "out", *part, "--format", "flo", *network)
+    assert [path.name for path in (folder / "out" / "flow" / "a").iterdir()] == ["000002.flo"]
+    capsys.readouterr()
+    text = refused(capsys, "a.mp4", "-o", "late", "--start", "9", *network)
+    assert "fewer than two frames lie between --start and --end; it lasts 1.2 s" in text
+    text = refused(capsys, "frame_1.png", "frame_2.png", "-o", "a.flo", "--every", "2", *network)
+    assert "to which --every means nothing" in text
+
+
 def bad_png(folder: Path) -> bytes:
     return (folder / "frame_2.png").read_bytes()
 
@@ -205,7 +294,7 @@ PICTURES = {
     ),
     "text named .png": (
         lambda _: b"these are words and no picture\n",
-        "bad.png: not an image that can be read (31 bytes); wanted PNG, JPEG, PPM, PGM, WebP or BMP",
+        "bad.png: not an image that can be read (31 bytes); wanted PNG, JPEG, PPM, PGM, WebP, BMP or TIFF",
     ),
     "PNG signature only": (
         lambda folder: bad_png(folder)[:8],
@@ -306,7 +395,7 @@ def test_an_output_that_exists(folder, network, capsys):
         ("/proc/none/out", "cannot be made: No such file or directory"),
         ("/proc/out.flo", "/proc/out.flo: cannot write here: No such file or directory"),
         ("out.jpeg2000", "nothing is written with the ending '.jpeg2000', wanted .flo, .pfm"),
-        ("out.avi", "or .mp4 for a clip; for a folder of this name, end it with /"),
+        ("out.avi", "or .mp4, .webm, .gif for a clip; for a folder of this name, end it"),
     ],
 )
 def test_an_output_that_cannot_be_written(folder, network, capsys, out, message):
@@ -329,7 +418,7 @@ def test_an_output_that_cannot_be_written(folder, network, capsys, out, message)
         (["--pad", "chairs"], "--pad: unknown mode 'chairs'; the modes are sintel, kitti"),
         (
             ["--precision", "float8"],
-            "--precision: unknown precision 'float8'; there are auto, float32, bf16, fp16",
+            "--precision is 'float8', wanted auto, float32, bf16 or fp16",
         ),
         (["--strategy", "magic"], "--strategy: unknown strategy 'magic' for raft-small; there are"),
         (["--device", "abacus"], "--device is 'abacus', wanted cpu, cuda, or cuda:N"),
@@ -598,7 +687,8 @@ def test_what_a_name_asks_for(tmp_path):
     assert meaning_of("a/out.MP4") == "clip"
     for name in ("x.avi", "x.tiff", "a/x.exr", "x.flow"):
         with pytest.raises(
-            ArgumentError, match=r"wanted \.flo, .*\.png, .* or \.mp4 for a clip; for"
+            ArgumentError,
+            match=r"wanted \.flo, .*\.png, .* or \.mp4, \.webm, \.gif for a clip; for",
         ):
             meaning_of(name)
 
@@ -649,7 +739,7 @@ def test_the_examples_of_the_docs_run_as_written(folder, network, monkeypatch, c
     lines = [
         line for line in examples("bash").splitlines() if not re.match(r"ffmpeg|.*camera", line)
     ]
-    assert len(lines) == 6
+    assert len(lines) == 7
     for line in lines:
         words = shlex.split(line, comments=True)
         assert words[:2] == ["lcv", "predict"]

@@ -28,6 +28,13 @@ def test_without_a_terminal_there_is_nobody_to_tell(bar, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_who_interrupts_is_told_how_to_go_on(capsys):
+    for wanted in (True, False):
+        with pytest.raises(KeyboardInterrupt), progress.told_to_go_on(wanted=wanted):
+            raise KeyboardInterrupt
+        assert ("the same command goes on" in capsys.readouterr().err) is wanted
+
+
 def test_work_of_hours_leaves_lines(capsys):
     with progress.one_bar_or_lines(every=2) as tell:
         for done in range(4):

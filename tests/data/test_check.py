@@ -70,7 +70,7 @@ def test_a_stereo_flow_cannot_lose_the_sign_of_v_and_that_is_said():
 
 def test_a_partial_copy_is_reported_and_not_failed():
     text = check(shared("data", "sintel")).text()
-    assert "training/clean: 1 pairs (partial: a full copy has 1,041)" in text
+    assert "training/clean: 1 pair (partial: a full copy has 1,041)" in text
     assert text.endswith("verdict: fine")
 
 

@@ -18,7 +18,7 @@ from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.submission_check import check_submission
 from lcv.evaluate.submit import write_submission
 from testing import datasets
-from testing.networks import Constant
+from testing.networks import Constant, Interrupted
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +126,28 @@ def test_flow_that_cannot_be_sent_leaves_nothing_behind(kind, flow, message, dat
     with pytest.raises(ArgumentError, match=message):
         write_submission(kind, Constant(flow), data / kind, tmp_path / "out", partial=True)
     assert everything(tmp_path) == []
+
+
+def test_an_interrupted_submission_goes_on(data, tmp_path):
+    model = Interrupted(at=2)
+    options = {"partial": True, "warm_start": False}
+    with pytest.raises(KeyboardInterrupt):
+        write_submission("sintel", model, data / "sintel", tmp_path / "out", **options)
+    assert {"out.part", "out.part.done0.jsonl"} == {path.name for path in tmp_path.iterdir()}
+    write_submission("sintel", model, data / "sintel", tmp_path / "out", **options)
+    assert model.count == 1 + 8, "the interrupted call, and each of eight pairs once"
+    write_submission("sintel", Interrupted(), data / "sintel", tmp_path / "whole", **options)
+    assert (tmp_path / "out.zip").read_bytes() == (tmp_path / "whole.zip").read_bytes()
+    names = {"out", "out.zip", "whole", "whole.zip"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_a_folder_of_the_users_is_not_taken_for_a_part(data, tmp_path):
+    (tmp_path / "out.part").mkdir()
+    (tmp_path / "out.part" / "notes.txt").touch()
+    with pytest.raises(FileError, match="holds notes.txt, which is no part of a submission"):
+        write_submission("kitti", Constant(), data / "kitti", tmp_path / "out", partial=True)
+    assert everything(tmp_path) == ["out.part", "out.part/notes.txt"]
 
 
 @pytest.mark.parametrize(

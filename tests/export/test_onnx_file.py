@@ -17,21 +17,22 @@ from export.real_pairs import CROPS, frames, pair
 from lcv.errors import BackendError, FileError
 from lcv.export import export_model, onnx_file, read_metadata
 from lcv.export.check import difference
+from lcv.export.half import halved
 from lcv.models.embedded import embedded_card, embedded_file
 from lcv.models.raft import RAFT
 from lcv.version import __version__
 
-ITERS = 4
+ITERS = 3
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "export.md"
 
 
 @pytest.fixture(scope="module")
 def open_file(tmp_path_factory):
-    """Our own raft-small, whose W was learned, sizes open, by gather; and the model."""
+    """Our own raft-small, whose W was learned, sizes and batch open, by gather; and the model."""
     model = lcv.load("raft-small")
     path = tmp_path_factory.mktemp("onnx") / "raft-small.onnx"
     weights = embedded_file("raft-small")
-    return model, path, export_model(model, path, iters=ITERS, weights=weights)
+    return model, path, export_model(model, path, iters=ITERS, weights=weights, batch=True)
 
 
 def test_real_pairs_at_three_sizes(open_file):
@@ -55,7 +56,10 @@ def test_the_file_says_what_it_is(open_file):
     assert metadata["W"].startswith("folded")
     assert metadata["sizes"] == {"stride": 8, "height": [128, 4096], "width": [128, 4096]}
     assert metadata["fit"]["modes"] == ["sintel", "kitti"]
-    assert len(metadata["error"]["measured"]) == 3
+    assert metadata["inputs"]["image1"]["shape"] == ["batch", 3, "height", "width"]
+    assert metadata["precision"] == "float32"
+    pairs = [row["pair"] for row in metadata["error"]["measured"]]
+    assert pairs == ["procedural"] * 3 + ["procedural, second of two"]
     assert all(row["mean"] <= 1e-3 for row in metadata["error"]["measured"])
 
     model = onnx.load(path)
@@ -64,6 +68,32 @@ def test_the_file_says_what_it_is(open_file):
     assert [each.name for each in model.graph.output] == ["flow"]
     assert {each.domain for each in model.opset_import} == {""}
     assert "GridSample" not in {node.op_type for node in model.graph.node}
+
+
+def test_a_batch_of_three_is_three_pairs(open_file):
+    _, path, _ = open_file
+    run = onnx_file.Runner(path.read_bytes())
+    images = 255 * torch.rand(4, 3, 128, 136, generator=torch.Generator().manual_seed(0))
+    flow = run(images[:3], images[1:])
+    for k in range(3):
+        alone = run(images[k : k + 1], images[k + 1 : k + 2])
+        assert (flow[k] - alone[0]).norm(dim=0).mean() <= 1e-3
+
+
+def test_half_precision_on_real_pairs(open_file):
+    """Within the bounds of float32, with the weights of all convolutions stored in half the bytes."""
+    model, path, _ = open_file
+    whole = onnx.load(path)
+    half = halved(whole)
+    onnx.checker.check_model(half, full_check=True)
+    content = half.SerializeToString()
+    assert len(content) < 0.6 * path.stat().st_size
+    assert whole.SerializeToString() == onnx.load(path).SerializeToString(), "a copy is changed"
+    kinds = {each.data_type for each in half.graph.initializer if len(each.dims) == 4}
+    assert kinds == {onnx.TensorProto.FLOAT16}
+    run = onnx_file.Runner(content)
+    found = difference(model, run, RAFT.export_rule, pair("chairs", "sintel"), ITERS)
+    assert found.is_small, found.words()
 
 
 def test_the_file_tells_nothing_of_the_machine_it_was_made_on(open_file):

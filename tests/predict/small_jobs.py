@@ -10,9 +10,10 @@ import lcv
 from lcv.data.formats.image import write_image
 from lcv.predict import Predictor
 from lcv.predict.inputs import find_inputs
-from lcv.predict.job import Job, Shard, Summary
+from lcv.predict.job import Job, Summary
 from lcv.predict.outputs import wanted_outputs
 from lcv.predict.run import Run
+from lcv.predict.selection import Selection, Shard
 from testing.footage import files_of, moving
 
 PLAIN = {"outputs": wanted_outputs(("flo", "png"))}
@@ -30,10 +31,13 @@ def quick_predictor() -> Predictor:
     return Predictor(lcv.build("raft-small"), iters=1, device="cpu")
 
 
-def run(predictor: Predictor, source, root, **settings) -> Summary:
+def run(predictor: Predictor, source, root, frames=None, every=1, **settings) -> Summary:
     """A job over what `source` names, a path or several, to its end."""
+    chosen = Selection(frames=frames, every=every)
     words = [str(each) for each in (source if isinstance(source, list) else [source])]
-    job = Job(find_inputs(words).sequences, Path(root), **{**PLAIN, **settings})
+    job = Job(
+        find_inputs(words).sequences, Path(root), **{**PLAIN, **settings, "selection": chosen}
+    )
     return Run(predictor, job).go()
 
 

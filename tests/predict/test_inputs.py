@@ -85,16 +85,30 @@ def test_a_list_chains_lines_that_share_a_frame(tmp_path):
 
 
 def test_a_list_whose_first_frames_repeat_names_its_lines(tmp_path):
+    (tmp_path / "in" / "x").mkdir(parents=True)
+    for name in ("a.png", "in/a.png", "in/b.png", "in/c.png"):
+        (tmp_path / name).touch()
+    outside, tmp_path = tmp_path / "a.png", tmp_path / "in"
     (tmp_path / "list.txt").write_text("a.png b.png\na.png c.png\n")
     names = [names for _, _, names in outline(find_inputs([str(tmp_path / "list.txt")]))]
     assert names == [["000001_a"], ["000002_a"]]
-    for first in ("../a.png", "x/../../a.png", "/x/a.png"):
+    for first in ("../a.png", "x/../../a.png", str(outside)):
         (tmp_path / "list.txt").write_text(f"{first} b.png\n")
         (sequence,) = find_inputs([str(tmp_path / "list.txt")]).sequences
         assert sequence.names == ("000001_a",), "outputs stay in their folder"
 
 
+def test_a_frame_that_a_list_names_and_is_not_there(tmp_path):
+    (tmp_path / "a.png").touch()
+    (tmp_path / "list.txt").write_text("# mine\na.png b.png\na.png c.png\n")
+    message = r"list.txt:2: names .*b.png, and there is no such file \(1 more are missing\)"
+    with pytest.raises(FileError, match=message):
+        find_inputs([str(tmp_path / "list.txt")])
+
+
 def test_a_list_of_single_frames_is_a_sequence_in_its_order(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.png").touch()
     (tmp_path / "list.txt").write_text("c.png\na.png\nb.png\n")
     assert outline(find_inputs([str(tmp_path / "list.txt")])) == [
         ("list", ["c.png", "a.png", "b.png"], ["c", "a"])
@@ -157,7 +171,7 @@ def test_what_means_nothing_is_a_sentence(tmp_path, monkeypatch, words, message)
     (tmp_path / "words.txt").write_text("a b\na b c d\n")
     (tmp_path / "empty.txt").write_text("# nothing\n")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00\x01")
-    (tmp_path / "short.txt").write_text("a.png\n")
+    (tmp_path / "short.txt").write_text("frame_1.png\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ArgumentError, FileError), match=message):
         find_inputs(words)

@@ -14,14 +14,16 @@ from lcv.data.formats.kitti import read_kitti
 from lcv.data.formats.mask import read_mask
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.folder import JobFolder
-from lcv.predict.outputs import FORMATS, KINDS, Drawing, Named, Output, wanted_outputs
+from lcv.predict.outputs import FORMATS, KINDS, LOOK, Drawing, Named, Output, wanted_outputs
 from lcv.predict.result import FlowResult
 from lcv.predict.sources import FrameFiles
 from lcv.visual.colours import flow_to_colour
+from lcv.visual.look import look
 from lcv.visual.overlay import draw_arrows
 
 SEQUENCE = FrameFiles("walk", (), ("frame_1",))
-EVERYTHING = wanted_outputs(FORMATS, backward=True, overlay=True, occlusion=True, warp_error=True)
+MAPS = {"overlay": True, "occlusion": True, "warp_error": True, "look": True}
+EVERYTHING = wanted_outputs(FORMATS, backward=True, **MAPS)
 
 
 @pytest.fixture
@@ -65,6 +67,9 @@ def test_every_output_reads_back(tmp_path, result, image):
             assert np.array_equal(read_image(path), draw_arrows(image, flow, spacing=16, stretch=1))
         elif output.what == "occluded":
             assert np.array_equal(read_mask(path) == 255, result.occluded)
+        elif output.what == "look":
+            maps = {"warp_error": result.warp_error, "occluded": result.occluded}
+            assert np.array_equal(read_image(path), look(image, flow, 12.5, **maps))
         else:
             wanted = np.minimum(255, np.rint(4 * np.nan_to_num(result.warp_error)))
             assert np.array_equal(read_mask(path), wanted)
@@ -84,7 +89,7 @@ def test_a_file_is_not_replaced_unasked(tmp_path, result, image):
 
 
 def test_companions_of_a_named_file_lie_beside_it(tmp_path):
-    outputs = wanted_outputs(("flo",), backward=True, overlay=True, occlusion=True, warp_error=True)
+    outputs = wanted_outputs(("flo",), backward=True, **MAPS)
     named = Named(tmp_path / "out.flo", outputs)
     assert [named.path(output).name for output in outputs] == [
         "out.flo",
@@ -92,7 +97,9 @@ def test_companions_of_a_named_file_lie_beside_it(tmp_path):
         "out_overlay.png",
         "out_occluded.png",
         "out_warp_error.png",
+        "out_look.png",
     ]
+    assert Named(Path("a.jpg"), (LOOK,)).path(LOOK) == Path("a.jpg")
     named.check((), overwrite=False)
     (tmp_path / "out_overlay.png").touch()
     with pytest.raises(FileError, match="out_overlay.png: exists already"):

@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import lcv
 from lcv.cost_volume.warp import warp
@@ -76,8 +77,12 @@ def test_all_kinds_of_frames_give_one_flow(make, tmp_path):
         (tmp_path / "0.png", str(tmp_path / "1.png")),
         (tensors[0], tensors[1][None].float()),
         (deep[0], deep[1]),
+        (Image.fromarray(pair[0]), Image.fromarray(pair[1]).convert("RGBA")),
     ):
         assert np.array_equal(predictor(first, second).flow, wanted)
+    grey = [Image.fromarray(each[:, :, 0]) for each in deep]
+    assert grey[0].mode == "I;16"
+    assert np.array_equal(predictor(*grey).flow, predictor(*pair[..., 0]).flow)
 
 
 @pytest.mark.parametrize("name", ["raft-small", "ddflow"])

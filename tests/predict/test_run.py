@@ -21,11 +21,12 @@ from lcv.data.formats.video import read_video
 from lcv.errors import FileError
 from lcv.predict import Predictor
 from lcv.predict.inputs import find_inputs
-from lcv.predict.job import Job, Shard
+from lcv.predict.job import Job
 from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named, wanted_outputs
 from lcv.predict.run import Run, parts_of
 from lcv.predict.scale import own_scale
+from lcv.predict.selection import Shard
 from lcv.predict.sources import Video
 from predict.killing import MOMENTS
 from predict.small_jobs import FLOW, ONE, TWO, Killed, made, run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -451,6 +452,24 @@ def test_level_0_has_a_place_on_a_logarithmic_axis(tmp_path):
     places = axis.transData.transform([(level, 0) for level in levels["noise-variance"]])[:, 0]
     assert axis.get_xscale() == "symlog"
     assert 0.2 < (places[1] - places[0]) / (places[2] - places[1]) < 1
+
+
+def test_labels_of_a_figure_are_neither_cut_nor_printed_over_each_other(tmp_path):
+    names = [f"a network with a rather long name, weights-{k}.safetensors" for k in (1, 2)]
+    study = study_of(
+        tmp_path,
+        networks=[Network(name, Bright(0.02 * k)) for k, name in enumerate(names)],
+        names=["gamma"],
+        levels={"gamma": [0.2, 0.9, 0.95, 1.05, 1.1, 3]},
+    )
+    figure = curves_figure(study, "painted")
+    figure.savefig(tmp_path / "figure.png")
+    (axis,) = (axis for axis in figure.axes if axis.get_visible())
+    spans = [t.get_window_extent() for t in axis.get_xticklabels() if t.get_text()]
+    assert len(spans) >= 3
+    assert all(a.x1 <= b.x0 for a, b in pairwise(spans))
+    legend = figure.legends[0].get_window_extent()
+    assert 0 <= legend.x0 < legend.x1 <= figure.bbox.width
 
 
 def test_sources_by_name_of_several_places_and_their_fingerprint(tmp_path):

@@ -74,3 +74,17 @@ class Constant(Stub):
         flow = self.constant.view(1, 2, 1, 1).expand(b, 2, h, w)
         low = self.constant.view(1, 2, 1, 1).expand(b, 2, -(-h // 8), -(-w // 8)) / 8
         return FlowOutput(flow, low=low)
+
+
+class Interrupted(Constant):
+    """Counts its calls, and is interrupted at one of them."""
+
+    def __init__(self, at: int = 0) -> None:
+        super().__init__((2.0, -1.0))
+        self.count, self.at = 0, at
+
+    def forward(self, image1: Tensor, image2: Tensor, **options: Any) -> FlowOutput:
+        self.count += 1
+        if self.count == self.at:
+            raise KeyboardInterrupt
+        return super().forward(image1, image2, **options)

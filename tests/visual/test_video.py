@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lcv.data.formats.video import read_video, video_info
+from lcv.data.formats.video import read_video, timed_frames
 from lcv.errors import ArgumentError, FileError, ShapeError
-from lcv.visual.video import _Film, clip
+from lcv.visual.video import ENDINGS, _Film, clip
 
 
 def moving(count, height=38, width=54):
@@ -34,12 +34,16 @@ def written(path, frames, fps=25, **options):
     return path
 
 
-def test_the_film_shows_the_frames(tmp_path):
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_film_shows_the_frames(tmp_path, ending):
     frames = list(moving(9))
-    path = written(tmp_path / "film.mp4", frames, Fraction(30000, 1001))
+    path = written(tmp_path / f"film{ending}", frames, Fraction(30000, 1001))
     seen = list(read_video(path))
     assert len(seen) == len(frames)
-    assert video_info(path).rate == Fraction(30000, 1001)
+    *_, (last, _) = timed_frames(path)
+    assert last == pytest.approx(8 * 1001 / 30000, abs=0.006)  # a GIF counts in 1/100 s
+    again = written(tmp_path / f"again{ending}", frames, Fraction(30000, 1001))
+    assert again.read_bytes() == path.read_bytes()
     for made, found in zip(frames, seen, strict=True):
         # Half the colours are thrown away by 4:2:0, and H.264 rounds; the square stays the square.
         assert np.abs(made.astype(int) - found).mean() < 4
@@ -127,8 +131,10 @@ def test_refusals(tmp_path):
     for fps in (0, -1, float("nan"), float("inf"), 5000, "fast"):
         with pytest.raises(ArgumentError, match="wanted frames a second"):
             written(path, [], fps)
-    with pytest.raises(FileError, match=r"films are written as \.mp4, not '\.gif'"):
-        written(tmp_path / "film.gif", [])
+    with pytest.raises(FileError, match=r"films are written as .*\.gif, not '\.avi'"):
+        written(tmp_path / "film.avi", [])
+    with pytest.raises(ArgumentError, match="a GIF shows at most 50 frames a second, not 60"):
+        written(tmp_path / "film.gif", [], 60)
     assert list(tmp_path.iterdir()) == []
 
 

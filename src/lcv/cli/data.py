@@ -7,6 +7,7 @@ import argparse
 from lcv.cli.parser import Parser, count, device_name, frames, whole
 from lcv.cli.progress import bars
 from lcv.errors import ArgumentError
+from lcv.words import counted
 
 
 def run(arguments: list[str]) -> int:
@@ -103,5 +104,7 @@ def _make(chosen: argparse.Namespace) -> int:
         overwrite=chosen.overwrite,
     )
     pairs = chosen.count * (chosen.frames - 1)
-    print(f"wrote {pairs} pairs to {chosen.out}; look at them with `lcv data check {chosen.out}`")
+    print(
+        f"wrote {counted(pairs, 'pair')} to {chosen.out}; look at them with `lcv data check {chosen.out}`"
+    )
     return 0

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, device_name, whole
-from lcv.cli.progress import bars
-from lcv.errors import ArgumentError
+from lcv.cli.progress import bars, told_to_go_on
+from lcv.errors import ArgumentError, FileError
 
 if TYPE_CHECKING:
     from lcv.evaluate.results import Result
@@ -137,6 +138,15 @@ def _evaluate(chosen: argparse.Namespace) -> int:
             f"missing: {lacks}; wanted --model M [--weights W] --data FOLDER…, or "
             f"--compare A.json B.json"
         )
+    from lcv.files import check_output
+
+    for word in chosen.data:
+        if word != "benchmark" and not Path(word).exists():
+            raise FileError(f"{word}: there is no such folder or list; wanted a dataset with truth")
+    if chosen.output:
+        check_output(chosen.output, chosen.overwrite)
+
+    # What can be found wrong without torch, which takes seconds to import, has been.
     from lcv.evaluate.protocols import find_protocol
 
     protocol = find_protocol(chosen.protocol).changed(
@@ -153,11 +163,8 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         parse_weights,
     )
     from lcv.evaluate.sources import records_in
-    from lcv.files import check_output
     from lcv.train.distributed import join, leave
 
-    if chosen.output:
-        check_output(chosen.output, chosen.overwrite)
     processes = join(chosen.device)
     try:
         # The benchmark is made on the CPU, so that it is the same to the bit on every machine.
@@ -166,7 +173,9 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         check_entrants(entrants, records)
         results = []
         for entrant in entrants:
-            with bars(entrant.label, wanted=processes.is_first) as progress:
+            first = processes.is_first
+            going_on = told_to_go_on(wanted=first and bool(chosen.output))
+            with bars(entrant.label, wanted=first) as progress, going_on:
                 results.append(
                     evaluate_entrant(
                         entrant,
@@ -175,6 +184,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
                         device=processes.device,
                         processes=processes,
                         progress=progress,
+                        output=chosen.output,
                     )
                 )
     finally:
@@ -185,11 +195,13 @@ def _evaluate(chosen: argparse.Namespace) -> int:
 
 
 def _show(results: Sequence[Result], output: str | None, overwrite: bool) -> None:
+    from lcv.evaluate.finished import forget
     from lcv.evaluate.results import write_results
     from lcv.evaluate.tables import dataset_tables
 
     if output:  # first, so that a terminal that fails loses nothing
         write_results(output, results, overwrite)
+        forget(output)
     for table in dataset_tables(results):
         _print(table)
     if output:

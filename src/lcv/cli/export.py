@@ -33,6 +33,8 @@ def run(arguments: list[str]) -> int:
         size=chosen.size,
         iters=chosen.iters,
         lookup=chosen.lookup,
+        batch=chosen.batch,
+        half=chosen.half,
         weights=weights,
         pairs=chosen.check,
         overwrite=chosen.overwrite,
@@ -73,6 +75,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=("gather", "grid_sample"),
         help="how costs are read and features warped: gather for RAFT and DDFlow, grid_sample for "
         "VCN, if absent",
+    )
+    parser.add_argument(
+        "--batch", action="store_true", help="for any number of pairs at a time, not one"
+    )
+    parser.add_argument(
+        "--half", action="store_true", help="ONNX: convolutions in float16; the rest in float32"
     )
     parser.add_argument(
         "--check",

@@ -16,6 +16,7 @@ from lcv.recipes import config_from
 from lcv.train.config import TrainConfig
 from lcv.train.finetune import Plan, judge, make_plan
 from lcv.train.pictures import before_after_picture
+from lcv.words import counted
 
 USAGE = (
     "lcv train finetune --pairs LIST|FOLDER --weights FILE [--folder FOLDER] [--SETTING VALUE …]"
@@ -106,7 +107,7 @@ def _summary(plan: Plan) -> str:
     named = ", ".join(record.name for record in plan.held_out[:3])
     more = f" and {len(plan.held_out) - 3} more" if len(plan.held_out) > 3 else ""
     return (
-        f"{config.model.name}: {len(plan.train)} pairs to train on, {len(plan.held_out)} held out "
+        f"{config.model.name}: {counted(len(plan.train), 'pair')} to train on, {len(plan.held_out)} held out "
         f"({named}{more}); {config.steps} steps of {config.batch} crops of {height}×{width}"
     )
 

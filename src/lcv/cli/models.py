@@ -35,6 +35,8 @@ def run(arguments: list[str]) -> int:
             print(f"  {'':<20} {conditions}:")
             for what, value in numbers.items():
                 print(f"  {'':<20}   {value:.3f}  {what}")
+        if row["advice"]:
+            print(f"  {'':<20} {row['advice']}")
         print(f"  {'':<20} sha256 {row['sha256']}")
     print("\npublished weights (lcv models --fetch NAME, which prints their path)")
     for row in listed["published"]:
@@ -65,7 +67,7 @@ def _listing() -> dict[str, Any]:
     for name in EMBEDDED:
         card = embedded_card(name)
         said = {key: card[key] for key in ("data", "recipe", "licence", "scores", "sha256")}
-        embedded.append({"name": name, **_network_of(card), **said})
+        embedded.append({"name": name, **_network_of(card), **said, "advice": card.get("advice")})
     published = []
     for name, entry in PUBLISHED.items():
         path = cache_folder() / entry.member.rpartition("/")[2]

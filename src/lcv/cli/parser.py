@@ -10,6 +10,7 @@ import argparse
 import math
 import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -222,6 +223,14 @@ def not_negative(text: str) -> float:
     if value < 0:
         raise _unlike(text, "a number of 0 or more")
     return value
+
+
+def seconds(text: str) -> Fraction:
+    """A time of 0 or more: 90, 90.5 or 1:30.5."""
+    if not re.fullmatch(r"(\d+:){0,2}\d+(\.\d+)?", text):
+        raise _unlike(text, "seconds, as in 2.5, or minutes and seconds, as in 1:30")
+    parts = map(Fraction, reversed(text.split(":")))
+    return sum((part * 60**place for place, part in enumerate(parts)), Fraction(0))
 
 
 def size(text: str) -> tuple[int, int]:

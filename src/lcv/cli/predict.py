@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcv.cli.parser import Parser, device_name, frames, in_options, whole
+from lcv.cli.parser import Parser, device_name, frames, in_options, seconds, whole
 from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
 from lcv.errors import ArgumentError, LcvError
+from lcv.memory import parse_bytes
 
 if TYPE_CHECKING:
     from lcv.predict.inputs import Inputs
-    from lcv.predict.job import Job, Summary
+    from lcv.predict.job import Summary
+    from lcv.predict.outputs import Named, Output
+    from lcv.visual.figures import Known
 
 SHOWN_FAILURES = 20
 
@@ -23,10 +27,15 @@ def run(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
     chosen.scale = parse_scale(chosen.scale)
     chosen.shard = parse_shard(chosen.shard)
+    if chosen.max_memory is not None:
+        parse_bytes(chosen.max_memory)
 
     from lcv.predict.inputs import find_inputs
 
-    summary = _run(chosen, find_inputs(chosen.inputs))
+    inputs = find_inputs(chosen.inputs)
+    if chosen.output == "-":
+        return _to_stdout(chosen, inputs)
+    summary = _run(chosen, inputs)
     failures = list(summary.failures.values())
     if failures and not summary.done + summary.there:
         raise failures[0] if len(failures) == 1 else LcvError(_failures(summary))
@@ -56,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         required=True,
         metavar="OUT",
-        help="a folder; for a pair also a file (.flo, .png …); for one sequence also a clip (.mp4)",
+        help="a folder; for a pair also a file (.flo, .png …), or - for a .flo on the standard "
+        "output; for one sequence also a clip (.mp4, .webm, .gif)",
     )
     network = parser.add_argument_group("the network")
     network.add_argument(
@@ -85,6 +95,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PIXELS",
         help="the motion drawn in full colour, or auto: from pairs all over a sequence (%(default)s)",
     )
+    written.add_argument(
+        "--look",
+        action="store_true",
+        help="one picture: frame, flow, arrows, error (by --truth, or warp error)",
+    )
+    written.add_argument("--truth", metavar="FLOW", help="a pair's true flow, for --look")
     written.add_argument("--overlay", action="store_true", help="frames with arrows")
     written.add_argument("--backward", action="store_true", help="flow from frame 2 to 1 as well")
     written.add_argument(
@@ -99,7 +115,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     work = parser.add_argument_group("the work")
     work.add_argument(
+        "--start",
+        type=seconds,
+        default=seconds("0"),
+        metavar="T",
+        help="of a video: seconds, or as in 1:30 (its beginning)",
+    )
+    work.add_argument("--end", type=seconds, metavar="T", help="of a video: before this (its end)")
+    work.add_argument(
+        "--every", type=whole, default=1, metavar="N", help="flow from every Nth frame to the next"
+    )
+    work.add_argument(
         "--frames", type=frames, metavar="N", help="only the first N of each sequence"
+    )
+    work.add_argument(
+        "--max-side",
+        type=whole,
+        metavar="N",
+        help="compute frames with a longer side at N pixels; the flow has their full size",
     )
     work.add_argument("--max-memory", metavar="SIZE", help="such as 6GB (what is free)")
     work.add_argument(
@@ -109,6 +142,8 @@ def _parser() -> argparse.ArgumentParser:
     work.add_argument(
         "--precision",
         default="auto",
+        choices=("auto", "float32", "bf16", "fp16"),
+        metavar="P",
         help="float32, bf16, fp16, or auto: fp16 for RAFT on a GPU, else float32 (%(default)s)",
     )
     work.add_argument("--shard", metavar="I/N", help="do part I of N, in a process of its own")
@@ -124,14 +159,55 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _to_stdout(chosen: argparse.Namespace, inputs: Inputs) -> int:
+    """The flow of one pair as .flo on the standard output, and nothing else there."""
+    more = ("format", "look", "overlay", "backward", "occlusion", "warp_error", "clip", "overwrite")
+    for name in (name for name in more if getattr(chosen, name)):
+        raise ArgumentError(f"-o - writes one .flo, so --{name.replace('_', '-')} means nothing")
+    if not inputs.is_one_pair:
+        raise ArgumentError("-o - writes the flow of one pair of images; name a folder for more")
+    if sys.stdout.isatty():
+        raise ArgumentError("-o - writes a binary file, and here is a terminal; pipe it elsewhere")
+    with tempfile.TemporaryDirectory() as folder:
+        chosen.output = str(Path(folder) / "flow.flo")
+        _run(chosen, inputs)
+        sys.stdout.buffer.write(Path(chosen.output).read_bytes())
+    return 0
+
+
 def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
+    place, outputs, clip = _outputs(chosen, inputs)
+    truth = _truth(chosen, inputs)
+
+    # What can be found wrong without torch, which takes seconds to import, has been.
     from lcv.cli.predict_progress import Terminal
     from lcv.cluster import Cluster
     from lcv.models.build import network_and_weights
+    from lcv.models.embedded import EMBEDDED, embedded_card
+    from lcv.predict.job import Job
+    from lcv.predict.matching import Wanted
     from lcv.predict.predictor import Predictor
     from lcv.predict.run import Run
+    from lcv.predict.selection import Selection
 
-    job = _job(chosen, inputs)
+    wanted = Wanted(chosen.backward, chosen.occlusion, chosen.warp_error)
+    if chosen.look and truth is None:  # what there is to say without the truth
+        wanted = wanted._replace(occlusion=True, warp_error=True)
+    job = Job(
+        inputs.sequences,
+        place,
+        outputs,
+        wanted,
+        scale=chosen.scale,
+        clip=clip,
+        arrows=chosen.overlay,
+        warm_start=chosen.warm_start,
+        shard=chosen.shard,
+        strict=chosen.strict or meaning_of(chosen.output) == "file",
+        overwrite=chosen.overwrite,
+        truth=truth,
+        selection=Selection(chosen.start, chosen.end, chosen.every, chosen.frames),
+    )
     named = chosen.model or (None if chosen.weights else "raft-large")
     model, weights = network_and_weights(named, chosen.weights)
     options = {
@@ -143,10 +219,14 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         "max_memory": chosen.max_memory,
         "strategy": chosen.strategy,
         "precision": chosen.precision,
+        "max_side": chosen.max_side,
     }
     with Terminal(chosen.quiet) as terminal:
         for note in inputs.notes:
             terminal.say(note)
+        own = str(weights or model)
+        if own in EMBEDDED and (advice := embedded_card(own).get("advice")):
+            terminal.say(f"{own}: {advice}")
         predictor = Predictor(**options)
         predictor.check_warm_start(chosen.warm_start)
         if chosen.precision == "auto" and predictor.precision != "float32":
@@ -157,18 +237,19 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
             return Run(predictor, job, terminal).go(cluster, options)
 
 
-def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
-    """What is asked for; refuses what does not go together."""
+def _outputs(
+    chosen: argparse.Namespace, inputs: Inputs
+) -> tuple[Path | Named | None, tuple[Output, ...], bool | Path]:
+    """Where to, which files of a pair, and the clip; refuses what does not go together."""
     from lcv.files import check_output
-    from lcv.predict.job import Job
-    from lcv.predict.matching import Wanted
     from lcv.predict.outputs import Named, wanted_outputs
 
-    out, clip = Path(chosen.output), chosen.clip
-    place: Path | Named | None = out
+    out = Path(chosen.output)
     formats = None if chosen.format is None else tuple(chosen.format.lower().split(","))
-    wanted = Wanted(chosen.backward, chosen.occlusion, chosen.warp_error)
-    maps = {**wanted._asdict(), "overlay": chosen.overlay}
+    maps = {
+        name: getattr(chosen, name)
+        for name in ("backward", "occlusion", "warp_error", "overlay", "look")
+    }
     meaning = meaning_of(chosen.output)
     if chosen.clip and all(sequence.length == 2 for sequence in inputs.sequences):
         raise ArgumentError("--clip needs more than two frames in a row, and here are only pairs")
@@ -182,44 +263,52 @@ def _job(chosen: argparse.Namespace, inputs: Inputs) -> Job:
             f"{shared}: a camera or a pipe is seen by one process only; leave it out"
         )
     if meaning == "file":
-        outputs = wanted_outputs(formats_for(out, formats), **maps)
-        if chosen.scale is not None and all(output.what != "png" for output in outputs):
+        outputs = wanted_outputs(formats_for(out, formats, chosen.look), **maps)
+        if chosen.scale is not None and all(o.what not in ("png", "look") for o in outputs):
             raise ArgumentError(
                 f"-o {chosen.output}: --scale is that of a picture, and none is asked for; leave it "
                 f"out, or add png to --format"
             )
         place = Named(out, outputs)
-    elif meaning == "clip":
+        place.check(inputs.sequences[0].files, chosen.overwrite)
+        return place, outputs, chosen.clip
+    if meaning == "clip":
         check_output(out, chosen.overwrite)
-        outputs, place, clip = (), None, out
-    else:
-        outputs = wanted_outputs(formats or ("flo", "png"), **maps)
-        if chosen.overwrite and chosen.shard.total > 1:
-            raise ArgumentError(
-                "--overwrite empties the folder that all shards write to; run one shard with "
-                "--overwrite and without --shard, or remove the folder first"
-            )
-    return Job(
-        inputs.sequences,
-        place,
-        outputs,
-        wanted,
-        scale=chosen.scale,
-        clip=clip,
-        arrows=chosen.overlay,
-        warm_start=chosen.warm_start,
-        shard=chosen.shard,
-        strict=chosen.strict or meaning == "file",
-        overwrite=chosen.overwrite,
-        frames=chosen.frames,
-    )
+        return None, (), out
+    if chosen.overwrite and chosen.shard.total > 1:
+        raise ArgumentError(
+            "--overwrite empties the folder that all shards write to; run one shard with "
+            "--overwrite and without --shard, or remove the folder first"
+        )
+    return out, wanted_outputs(formats or ("flo", "png"), **maps), chosen.clip
+
+
+def _truth(chosen: argparse.Namespace, inputs: Inputs) -> Known | None:
+    """The true flow of the only pair, of its size."""
+    from lcv.data.formats.flow import read_flow
+    from lcv.data.formats.image import read_image
+    from lcv.visual.figures import Known
+
+    if chosen.truth is None:
+        return None
+    if not chosen.look or not inputs.is_one_pair:
+        raise ArgumentError("--truth is for the --look at one pair of images; leave it out")
+    truth = Known(*read_flow(chosen.truth))
+    (height, width), frame = truth.valid.shape, inputs.sequences[0].files[0]
+    found = read_image(frame).shape
+    if found[:2] != (height, width):
+        raise ArgumentError(
+            f"--truth {chosen.truth} is {width}×{height} pixels, but {frame} is "
+            f"{found[1]}×{found[0]}; wanted the same size"
+        )
+    return truth
 
 
 def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) -> None:
     """Refuse what means nothing to a single file or clip."""
-    refused = ["frames", "warm_start", "strict", "ray"]
+    refused = ["start", "end", "frames", "warm_start", "strict", "ray"]
     if meaning == "clip":
-        refused = ["format", "backward", "occlusion", "warp_error", "ray"]
+        refused = ["format", "look", "backward", "occlusion", "warp_error", "ray"]
         if len(inputs.sequences) != 1 or inputs.is_one_pair:
             raise ArgumentError(
                 f"-o {chosen.output} names one clip, wanted one video or folder of frames for it; "
@@ -231,6 +320,7 @@ def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) ->
             f"folder"
         )
     given = [name for name in refused if getattr(chosen, name)]
+    given += ["every"] * (meaning == "file" and chosen.every > 1)
     for name in [*given, *["shard"] * (chosen.shard.total > 1)]:
         raise ArgumentError(
             f"-o {chosen.output} names one {meaning}, to which --{name.replace('_', '-')} means "

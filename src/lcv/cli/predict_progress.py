@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from lcv.predict.job import Listener
+from lcv.words import counted
 
 LINE_SECONDS = 30.0
 
@@ -71,7 +72,11 @@ class Terminal(Listener):
             self.progress.update(self.task, advance=pairs, speed=self.speed())
         if not self.console.is_terminal and time.monotonic() - self.last_line > LINE_SECONDS:
             self.last_line = time.monotonic()
-            left = "" if self.left is None else f"{self.left} of {self.total} pairs left"
+            left = (
+                ""
+                if self.left is None
+                else f"{self.left} of {counted(self.total or 0, 'pair')} left"
+            )
             self.say(", ".join(part for part in (self.name, left, self.speed()) if part))
 
     def speed(self) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from lcv.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from lcv.predict.job import Shard
+    from lcv.predict.selection import Shard
 
-CLIP_ENDING = ".mp4"
+CLIP_ENDINGS = (".mp4", ".webm", ".gif")
 
 
 def meaning_of(name: str) -> str:
@@ -29,24 +29,27 @@ def meaning_of(name: str) -> str:
         return "folder"
     if ending in (*FLOWS, *PICTURES):
         return "file"
-    if ending == CLIP_ENDING:
+    if ending in CLIP_ENDINGS:
         return "clip"
     raise ArgumentError(
         f"{name}: nothing is written with the ending {ending!r}, wanted {', '.join(FLOWS)} for the "
-        f"flow of a pair, {', '.join(PICTURES)} for its picture, or {CLIP_ENDING} for a clip; for a "
-        f"folder of this name, end it with /"
+        f"flow of a pair, {', '.join(PICTURES)} for its picture, or {', '.join(CLIP_ENDINGS)} for a "
+        f"clip; for a folder of this name, end it with /"
     )
 
 
-def formats_for(file: Path, formats: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The formats of a named file: what its ending says, or what was asked, if they agree."""
+def formats_for(file: Path, formats: tuple[str, ...] | None, look: bool = False) -> tuple[str, ...]:
+    """The formats of a named file: what its ending says, or what was asked, if they agree.
+
+    look: a picture's name without --format is that of the look, and there is no other file
+    """
     from lcv.predict.result import PICTURES
 
     ending = file.suffix.lower()
     # A .png is the picture; KITTI's encoding has to be asked for.
     named = "png" if ending in PICTURES else ending[1:]
     if formats is None:
-        return (named,)
+        return () if look and named == "png" else (named,)
     if named not in formats and not (ending == ".png" and "kitti" in formats):
         raise ArgumentError(
             f"{file}: has the ending {ending!r}, but --format asks for {', '.join(formats)}; name "
@@ -73,7 +76,7 @@ def parse_scale(text: str) -> float | None:
 
 def parse_shard(text: str | None) -> Shard:
     """1/4 … 4/4; all of it without."""
-    from lcv.predict.job import Shard
+    from lcv.predict.selection import Shard
 
     match = re.fullmatch(r"(\d+)/(\d+)", "1/1" if text is None else text.strip())
     if match is None or not 1 <= int(match[1]) <= int(match[2]):

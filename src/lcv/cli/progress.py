@@ -62,6 +62,17 @@ def one_bar_or_lines(every: int = 1) -> Iterator[Tell]:
         yield say
 
 
+@contextmanager
+def told_to_go_on(*, wanted: bool = True) -> Iterator[None]:
+    """Where Ctrl-C ends the block, how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if wanted:
+            print("lcv: finished pairs are kept; the same command goes on", file=sys.stderr)
+        raise
+
+
 def _is_terminal() -> bool:
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return False

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lcv.cli.parser import Parser, device_name, whole
-from lcv.cli.progress import one_bar
+from lcv.cli.progress import one_bar, told_to_go_on
 from lcv.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _submit(chosen: argparse.Namespace) -> int:
 
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ArgumentError("lcv submit: works in one process; call it without torchrun")
-    with one_bar() as progress:
+    with one_bar() as progress, told_to_go_on():
         done = write_submission(
             chosen.kind,
             load(chosen.model, chosen.weights),

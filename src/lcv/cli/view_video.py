@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lcv.cli import view, view_files
 from lcv.cli.parser import Parser, positive, whole
 from lcv.errors import ArgumentError, FileError
+from lcv.words import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,7 @@ def run(arguments: list[str]) -> int:
         help="a folder of flows from each frame to the next, with the name to print under it; "
         "flows belong to the frames of their names, else to those of their places",
     )
-    parser.add_argument("-o", "--output", required=True, help="the film to write, .mp4")
+    parser.add_argument("-o", "--output", required=True, help="the film: .mp4, .webm or .gif")
     view.add_scale(parser)
     parser.add_argument("--arrows", action="store_true", help="draw the first flow on the frames")
     parser.add_argument(
@@ -49,10 +50,10 @@ def run(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
 
     from lcv.files import check_output
-    from lcv.visual.video import clip
+    from lcv.visual.video import ENDINGS, clip
 
-    if Path(chosen.output).suffix.lower() != ".mp4":
-        raise ArgumentError(f"-o {chosen.output}: wanted the name of a film, ending in .mp4")
+    if Path(chosen.output).suffix.lower() not in ENDINGS:
+        raise ArgumentError(f"-o {chosen.output}: wanted a film: .mp4, .webm or .gif")
     check_output(chosen.output, chosen.overwrite)
     folders = view_files.named_files(chosen.flow, "--flow")
     flows = {name: view_files.flow_files([str(path)]) for name, path in folders.items()}
@@ -68,7 +69,7 @@ def run(arguments: list[str]) -> int:
         for page in _pages(chosen, frames, flows, scale, count):
             write(page)
             written += 1
-    print(f"{chosen.output}: {written} frames at {float(rate):g} a second")
+    print(f"{chosen.output}: {counted(written, 'frame')} at {float(rate):g} a second")
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from lcv.data.inspection import TruthFacts
 from lcv.data.truth_test import Duel
+from lcv.words import counted
 
 SHOWN = 20
 
@@ -113,7 +114,7 @@ class PartReport:
 
     def lines(self) -> list[str]:
         """A few sentences."""
-        out = [f"{self.label}: {self.pairs:,} pairs ({self.completeness})"]
+        out = [f"{self.label}: {counted(self.pairs, 'pair')} ({self.completeness})"]
         out.append(f"  frames: {self.frames:,}, {_tally(self.sizes)}, {_tally(self.depths)}")
         if self.frames_without_truth:
             out.append(f"  frames without truth: {self.frames_without_truth:,}")
@@ -132,7 +133,9 @@ class PartReport:
         lost = [f"{r} {d.share:.1%}" for r, d in self.truth_test.items() if d.lost]
         open_ = [f"{r} ({_why(d)})" for r, d in self.truth_test.items() if not d.decided]
         if won:
-            out.append(f"  truth wins ({self.pairs_tested} pairs tested) against: {', '.join(won)}")
+            out.append(
+                f"  truth wins ({counted(self.pairs_tested, 'pair')} tested) against: {', '.join(won)}"
+            )
         if lost:
             out.append(f"  truth loses against: {', '.join(lost)}")
         if open_:

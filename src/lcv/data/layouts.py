@@ -15,7 +15,9 @@ from pathlib import Path
 
 from lcv.errors import FileError
 
-IMAGE_SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".webp"))
+IMAGE_SUFFIXES = frozenset(
+    (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".webp", ".tif", ".tiff", ".avif", ".heic")
+)
 FLOW_SUFFIXES = frozenset((".flo", ".pfm", ".flo5", ".npy", ".npz", ".png"))
 VIDEO_SUFFIXES = frozenset((".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg"))
 

@@ -43,9 +43,9 @@ METRICS = {
     "epe_image": Metric(
         "EPE per image", "px", "mean EPE of each image, mean over images", "error", per_image=True
     ),
-    "px1": Metric("1 px", "%", "pixels with an error below 1 px", "px1"),
-    "px3": Metric("3 px", "%", "pixels with an error below 3 px", "px3"),
-    "px5": Metric("5 px", "%", "pixels with an error below 5 px", "px5"),
+    "px1": Metric("< 1 px", "%", "pixels with an error below 1 px", "px1"),
+    "px3": Metric("< 3 px", "%", "pixels with an error below 3 px", "px3"),
+    "px5": Metric("< 5 px", "%", "pixels with an error below 5 px", "px5"),
     "wauc": Metric(
         "WAUC",
         "%",

@@ -28,6 +28,7 @@ from lcv.evaluate.calling import (
     usable_device,
     warm_units,
 )
+from lcv.evaluate.finished import Finished, settings_of
 from lcv.evaluate.metrics import Sums, metrics_from, pair_sums
 from lcv.evaluate.protocols import Protocol
 from lcv.evaluate.results import DatasetResult, PairResult, Result
@@ -75,6 +76,7 @@ def evaluate(
     progress: Progress | None = None,
     weights: str | os.PathLike[str] | None = None,
     label: str = "",
+    output: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Metrics of a network on pairs, by dataset and by pair.
 
@@ -83,6 +85,8 @@ def evaluate(
     processes: those that share the work; every one of them gets the whole result
     progress:  called with the dataset, the pairs done and their number, as this process sees it
     weights:   the file that the network was filled from, for the record
+    output:    the file that the result will be written to; pairs that an interrupted run for it
+               has finished are not measured again (`lcv.evaluate.finished`)
     """
     records = _checked(records)
     model = as_flow_model(model, "the model")
@@ -92,10 +96,22 @@ def evaluate(
     words = None if weights is None else weights_words(weights)
     rank, world = (0, 1) if processes is None else (processes.rank, processes.world)
     mine = warm_units(records, protocol.warm_start)[rank::world]
+    log = None if output is None else Finished(output, settings_of(model, protocol), rank)
+    known: dict[int, Measured] = {}
+    if log is not None:
+        said = {index: log.get(records[index]) for unit in mine for index in unit}
+        known = {index: (found[0], found[1]) for index, found in said.items() if found is not None}
+        mine = [unit for unit in mine if not {*unit} <= {*known}]
+
+    def work() -> dict[int, Measured]:
+        for index, found in _measure(network, records, mine, protocol, device, progress):
+            known[index] = found
+            if log is not None:
+                log.add(records[index], found)
+        return known
+
     with evaluating(model, protocol.precision) as network:
-        measured = _gather(
-            lambda: dict(_measure(network, records, mine, protocol, device, progress)), world
-        )
+        measured = _gather(work, world)
     datasets: dict[str, DatasetResult] = {}
     for dataset in dict.fromkeys(record.dataset for record in records):
         pairs = tuple(

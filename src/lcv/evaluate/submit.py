@@ -1,15 +1,16 @@
 """Write a benchmark's submission: a folder with its files and nothing else, and the same zipped.
 
-Nothing appears before everything is written and the archive has passed its own check.
+Nothing appears under its name before everything is written and the archive has passed its own check.
+Until then the files lie in OUT.part. An interrupted run goes on: finished pairs are not computed again.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -28,6 +29,7 @@ from lcv.evaluate.calling import (
     usable_device,
     warm_units,
 )
+from lcv.evaluate.finished import Finished, forget, settings_of
 from lcv.evaluate.protocols import PROTOCOLS, Protocol
 from lcv.evaluate.run import read_ahead
 from lcv.evaluate.submission import PATTERNS, Layout, layout_of, official_faults
@@ -98,21 +100,25 @@ def write_submission(
     _check_folder(folder, kind, overwrite)
     if device is not None:
         model.to(usable_device(device))
-    scratch = folder.with_name(f".{folder.name[:40]}.{secrets.token_hex(8)}.part")
+    part = folder.with_name(f"{folder.name}.part")
+    _check_folder(part, kind, overwrite=True)
+    log = Finished(part, [*settings_of(model, protocol), warm_start])
     try:
-        scratch.mkdir()
+        part.mkdir(exist_ok=True)
         with evaluating(model, protocol.precision) as network:
-            clipped = _write_files(scratch, layout, network, protocol, warm_start, clip, progress)
+            clipped = _write_files(part, log, layout, network, protocol, warm_start, clip, progress)
         with whole_file(archive, overwrite) as temporary:
-            _pack(scratch, list(layout.records), temporary)
+            _pack(part, list(layout.records), temporary)
             _must_pass(temporary, layout, official=not partial)
         if folder.is_dir():
             shutil.rmtree(folder)
-        scratch.rename(folder)
+        part.rename(folder)
     except OSError as error:
-        raise FileError(f"{folder}: writing failed, nothing was left behind: {error}") from error
+        raise FileError(f"{folder}: writing failed: {error}") from error
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        with suppress(OSError):
+            part.rmdir()  # unless there is something in it
+    forget(part)
     return Submission(folder, archive, len(layout.records), clipped, warm_start)
 
 
@@ -135,6 +141,7 @@ def _check_folder(folder: Path, kind: str, overwrite: bool) -> None:
 
 def _write_files(
     folder: Path,
+    log: Finished,
     layout: Layout,
     model: nn.Module,
     protocol: Protocol,
@@ -143,11 +150,19 @@ def _write_files(
     progress: Progress | None,
 ) -> int:
     names, records = list(layout.records), list(layout.records.values())
-    firsts = {unit[0] for unit in warm_units(records, warm_start)}
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        if path.relative_to(folder).as_posix() not in layout.records:
+            path.unlink()  # of another part of the test set
+    known = [
+        log.get(each) if (folder / n).is_file() else None for n, each in layout.records.items()
+    ]
+    units = warm_units(records, warm_start)
+    units = [unit for unit in units if None in [known[index] for index in unit]]
+    firsts, order = {unit[0] for unit in units}, [index for unit in units for index in unit]
     call = Caller(model, warm_start)
     device = tensor_of(model).device
-    clipped = 0
-    for index, sample in read_ahead(records, range(len(records))):
+    clipped = sum(known[index] for index in {*range(len(records))} - {*order})
+    for done, (index, sample) in enumerate(read_ahead(records, order), start=1):
         image1, image2 = (image_tensor(image, device) for image in (sample.image1, sample.image2))
         output = call(image1, image2, protocol.setting(layout.kind), index in firsts)
         flow = output.flow[0].permute(1, 2, 0).float().cpu().numpy()
@@ -160,9 +175,11 @@ def _write_files(
         clipped += changed
         target = folder / names[index]
         target.parent.mkdir(parents=True, exist_ok=True)
-        (write_flo if layout.kind == "sintel" else write_kitti)(target, flow)
+        write = write_flo if layout.kind == "sintel" else write_kitti
+        write(target, flow, overwrite=True)
+        log.add(records[index], changed)
         if progress is not None:
-            progress(layout.kind, index + 1, len(records))
+            progress(layout.kind, done, len(order))
     return clipped
 
 

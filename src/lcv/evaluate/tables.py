@@ -11,7 +11,7 @@ from lcv.evaluate.compare import Difference
 from lcv.evaluate.metrics import METRICS
 from lcv.evaluate.protocols import PROTOCOLS, STORAGE, VALIDITY, Protocol
 from lcv.evaluate.results import DatasetResult, Result
-from lcv.words import printable
+from lcv.words import counted, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -127,7 +127,9 @@ def _who(result: Result, each: DatasetResult) -> str:
 def _how(protocol: Protocol, each: DatasetResult) -> str:
     """How the network was called, in a line."""
     iters, pad = each.settings.get("iters"), each.settings.get("pad")
-    words = [f"{iters} iterations, {pad} padding" if iters else "the network's own sizes"]
+    words = [
+        f"{counted(iters, 'iteration')}, {pad} padding" if iters else "the network's own sizes"
+    ]
     words.append(protocol.precision)
     if protocol.storage != "exact":
         words.append(STORAGE[protocol.storage])
@@ -181,7 +183,11 @@ def protocol_text() -> str:
     for protocol in PROTOCOLS.values():
         lines += [f"{protocol.name}: {protocol.source}", f"  averages: {protocol.averaging}"]
         for name, s in protocol.settings.items():
-            called = f"{s.iters} iterations, {s.pad} padding" if s.iters else "the network's own"
+            called = (
+                f"{counted(s.iters, 'iteration')}, {s.pad} padding"
+                if s.iters
+                else "the network's own"
+            )
             rest = "any other" if len(protocol.settings) > 1 else "all datasets"
             which = rest if name == "*" else name
             lines.append(f"  {which}: {called}; quotes {', '.join(s.headline)}")

@@ -124,6 +124,15 @@ def difference(
     )
 
 
+def second_of_two(run: Run) -> Run:
+    """The same by a batch of two pairs, of which the first is the pair turned round."""
+
+    def second(image1: Tensor, image2: Tensor) -> Tensor:
+        return run(torch.cat([image2, image1]), torch.cat([image1, image2]))[1:]
+
+    return second
+
+
 def refuse_large(path: object, differences: Sequence[Difference]) -> None:
     """Refuse to write a file whose flow is not the model's."""
     bad = [each for each in differences if not each.is_small]

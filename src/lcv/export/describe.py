@@ -26,11 +26,14 @@ def describe(
     W: str,
     lookup: str,
     iters: int | None,
+    batch: bool,
+    half: bool,
     weights: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
     """The metadata, as plain values of JSON."""
     origin = provenance(weights)
-    image = {"type": "float32", "shape": [1, 3, "height", "width"], "values": "RGB, 0 to 255"}
+    pairs = "batch" if batch else 1
+    image = {"type": "float32", "shape": [pairs, 3, "height", "width"], "values": "RGB, 0 to 255"}
     return {
         "made_by": f"lcv {origin['lcv']}",
         "commit": origin["commit"],
@@ -40,13 +43,14 @@ def describe(
         "W": W,
         "iters": iters,
         "lookup": lookup,
+        "precision": "float16 in convolutions, else float32" if half else "float32",
         "format": format,
         **versions,
         "inputs": {"image1": image, "image2": image},
         "outputs": {
             "flow": {
                 "type": "float32",
-                "shape": [1, 2, "height", "width"],
+                "shape": [pairs, 2, "height", "width"],
                 "values": "from image1 to image2 in pixels; channel 0 to the right, channel 1 down",
             }
         },
@@ -71,6 +75,7 @@ def table(metadata: dict[str, Any]) -> str:
     sizes = metadata["sizes"]
     taken = Sizes(sizes["stride"], tuple(sizes["height"]), tuple(sizes["width"]))
     side = "h, w" if taken.is_open else f"{taken.height[0]}, {taken.width[0]}"
+    pairs = metadata["inputs"]["image1"]["shape"][0]
     facts = {
         "model": f"{metadata['model']['name']}, W: {metadata['W']}",
         "weights": f"{weights['file']}, sha256 {weights['sha256']}"
@@ -80,8 +85,9 @@ def table(metadata: dict[str, Any]) -> str:
         "format": _format(metadata),
         "iterations": metadata["iters"] or "none",
         "lookup": metadata["lookup"],
-        "inputs": f"image1, image2: float32 (1, 3, {side}), RGB, 0 to 255",
-        "output": f"flow: float32 (1, 2, {side}), x right and y down, in pixels",
+        "precision": metadata["precision"],
+        "inputs": f"image1, image2: float32 ({pairs}, 3, {side}), RGB, 0 to 255",
+        "output": f"flow: float32 ({pairs}, 2, {side}), x right and y down, in pixels",
         "sizes": taken.words() if taken.is_open else f"{taken.words()} alone, height×width",
         "other sizes": _others(taken, metadata["fit"]["rule"]),
     }

@@ -14,8 +14,16 @@ from torch import nn
 from lcv.cost_volume.allpairs.portable import LOOKUPS
 from lcv.errors import ArgumentError
 from lcv.export import onnx_file, torch_file
-from lcv.export.check import PairOfFiles, difference, read_pairs, refuse_large, seeded_pairs
+from lcv.export.check import (
+    PairOfFiles,
+    difference,
+    read_pairs,
+    refuse_large,
+    second_of_two,
+    seeded_pairs,
+)
 from lcv.export.describe import describe
+from lcv.export.half import halved
 from lcv.export.prepare import Core, prepare
 from lcv.export.sizes import choose_sizes
 from lcv.export.trace import trace
@@ -35,6 +43,8 @@ def export_model(
     size: tuple[int, int] | None = None,
     iters: int | None = None,
     lookup: str | None = None,
+    batch: bool = False,
+    half: bool = False,
     weights: str | os.PathLike[str] | None = None,
     pairs: Sequence[PairOfFiles] = (),
     overwrite: bool = False,
@@ -47,6 +57,8 @@ def export_model(
               network's stride
     iters:    of a network that iterates; RAFT's is 12 unless given
     lookup:   "gather" or "grid_sample", if the network has it
+    batch:    whether the file takes any number of pairs at a time; else one
+    half:     whether convolutions compute in float16 (ONNX); images and flow stay float32
     weights:  the file the model was loaded from, whose name and hash the file will hold
     pairs:    files of images to check with, beside the procedural pairs of three sizes
     progress: told each step as it begins
@@ -60,21 +72,26 @@ def export_model(
     lookup = choose_lookup(name, rule, lookup)
     iters = choose_iters(name, model.defaults, iters)
     sizes = choose_sizes(name, rule, size)
+    if half and kind != "onnx":
+        raise ArgumentError(f"{path}: half precision is for ONNX; leave out --half, or write .onnx")
     FORMATS[kind].check_available()
     check_output(path, overwrite)
     own = read_pairs(rule, sizes, pairs)
 
     progress(f"tracing {name}, {sizes.words()}")
     prepared = prepare(model, lookup)
-    program = trace(name, Core(prepared.model, iters), sizes, lookup)
+    program = trace(name, Core(prepared.model, iters), sizes, lookup, batch)
     progress(f"writing it as {kind}")
     converted = FORMATS[kind].convert(program)
+    converted = halved(converted) if half else converted
     progress("checking it against the model")
     truth = copied(model).to("cpu", torch.float32).eval()
     runner = FORMATS[kind].Runner(FORMATS[kind].content(converted, {}))
-    differences = [
-        difference(truth, runner, rule, pair, iters) for pair in (*seeded_pairs(rule, sizes), *own)
-    ]
+    checked = (*seeded_pairs(rule, sizes), *own)
+    differences = [difference(truth, runner, rule, pair, iters) for pair in checked]
+    if batch:
+        both = checked[0]._replace(name=f"{checked[0].name}, second of two")
+        differences.append(difference(truth, second_of_two(runner), rule, both, iters))
     refuse_large(path, differences)
     metadata = describe(
         model,
@@ -86,6 +103,8 @@ def export_model(
         W=prepared.W,
         lookup=lookup,
         iters=iters,
+        batch=batch,
+        half=half,
         weights=weights,
     )
     with whole_file(path, overwrite) as temporary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,23 +15,29 @@ from lcv.cost_volume.allpairs.portable import sample_by_gather
 from lcv.errors import BackendError
 from lcv.export.sizes import Sizes, traced_size
 
+MOST_PAIRS = 1024  # of a batch
+
 
 @torch.no_grad()
-def trace(name: str, core: nn.Module, sizes: Sizes, lookup: str) -> ExportedProgram:
-    """The program of a core: image1, image2 (1, 3, h, w) → flow (1, 2, h, w).
+def trace(
+    name: str, core: nn.Module, sizes: Sizes, lookup: str, batch: bool = False
+) -> ExportedProgram:
+    """The program of a core: image1, image2 (b, 3, h, w) → flow (b, 2, h, w).
 
+    batch: whether b stays open; else it is 1
     Facts: with lookup "gather" there is no grid_sample in it.
     """
     h, w = traced_size(sizes)
-    images: tuple[Tensor, Tensor] = torch.zeros(1, 3, h, w), torch.zeros(1, 3, h, w)
-    open_sizes = None
+    b = 2 if batch else 1  # a tracer takes 1 for a constant
+    images: tuple[Tensor, Tensor] = torch.zeros(b, 3, h, w), torch.zeros(b, 3, h, w)
+    image: dict[int, Any] = {0: Dim("batch", min=1, max=MOST_PAIRS)} if batch else {}
     if sizes.is_open:
         rows, columns = (
             Dim(axis, min=low // sizes.stride, max=high // sizes.stride)
             for axis, (low, high) in (("rows", sizes.height), ("columns", sizes.width))
         )
-        image = {2: sizes.stride * rows, 3: sizes.stride * columns}
-        open_sizes = (image, image)
+        image |= {2: sizes.stride * rows, 3: sizes.stride * columns}
+    open_sizes = (image, image) if image else None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's own deprecations, nothing of the caller's
@@ -45,6 +52,8 @@ def trace(name: str, core: nn.Module, sizes: Sizes, lookup: str) -> ExportedProg
         advice = (
             " Sizes left open may be what it cannot follow: give one size (--size HxW)."
             if sizes.is_open
+            else " Leave out --batch."
+            if batch
             else ""
         )
         raise BackendError(

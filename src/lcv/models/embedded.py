@@ -22,7 +22,7 @@ def embedded_file(name: str) -> Path:
 
 
 def embedded_card(name: str) -> dict[str, Any]:
-    """What the card of embedded weights says: data, recipe, seed, scores, sha256."""
+    """What the card of embedded weights says: data, recipe, seed, scores, sha256, and perhaps advice."""
     card: dict[str, Any] = json.loads(
         embedded_file(name).with_suffix(".json").read_text(encoding="utf-8")
     )

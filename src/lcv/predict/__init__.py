@@ -15,7 +15,8 @@ On its way from the command line to the network, a pair crosses these modules, i
     done_log    which outputs are done, from which files
     frames      a frame as a tensor
 
-Flow then becomes files (result, scale, outputs, clip); tiles serves frames that are too large.
+Flow then becomes files (result, scale, outputs, clip). Off this way: selection takes some frames
+of a sequence only; reduced and tiles serve frames that are large.
 """
 
 from __future__ import annotations

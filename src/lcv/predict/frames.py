@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from lcv.data.formats.image import read_image
 from lcv.errors import ArgumentError, ShapeError
 
 WANTED = (
-    "wanted a path, a uint8 or uint16 array (H, W, 3) RGB or (H, W) grey, or a tensor (3, h, w) "
-    "in 0 … 255"
+    "wanted a path, a uint8 or uint16 array (H, W, 3) RGB or (H, W) grey, an image of Pillow, or a "
+    "tensor (3, h, w) in 0 … 255"
 )
 # Resampling overshoots by less than this share of the range; sixteen bits taken for eight do not.
 OVERSHOOT = 64.0
@@ -42,8 +43,8 @@ def as_frame(given: Any, name: str, owned: bool = False) -> Frame:
     """A frame from whatever was given for it.
 
     given: a path, which `lcv.read_image` reads; an array (H, W, 3) RGB, (H, W) or (H, W, 1) grey,
-        uint8, or uint16, which is divided by 257, or float in 0 … 255; a tensor (3, h, w) or
-        (1, 3, h, w) of uint8 or float in 0 … 255
+        uint8, or uint16, which is divided by 257, or float in 0 … 255; an image of Pillow, as it
+        is stored; a tensor (3, h, w) or (1, 3, h, w) of uint8 or float in 0 … 255
     name:  "frame1", say; a path is called by itself
     owned: whether nobody else will change the array, so that it need not be copied
     """
@@ -51,6 +52,9 @@ def as_frame(given: Any, name: str, owned: bool = False) -> Frame:
         return given
     if isinstance(given, str | os.PathLike):
         return Frame(_from_array(read_image(given), str(given)), str(given))
+    if isinstance(given, Image.Image):
+        deep = given.mode.startswith("I;16")
+        given = np.array(given, np.uint16) if deep else np.array(given.convert("RGB"))
     if isinstance(given, Tensor):
         return Frame(_from_tensor(given, name), name)
     if isinstance(given, np.ndarray):

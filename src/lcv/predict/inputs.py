@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from lcv.data.formats.animation import is_animated
 from lcv.data.formats.decoder import Source
 from lcv.data.frames import has_pairs, pairs
 from lcv.data.layouts import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files_in, natural, subfolders
@@ -18,7 +19,18 @@ from lcv.data.listfile import split_words
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.sources import FrameFiles, Live, Sequence, Video
 
-VIDEOS = VIDEO_SUFFIXES | {".gif", ".y4m", ".ts", ".m2ts", ".flv", ".ogv", ".wmv", ".asf", ".3gp"}
+VIDEOS = VIDEO_SUFFIXES | {
+    ".gif",
+    ".apng",
+    ".y4m",
+    ".ts",
+    ".m2ts",
+    ".flv",
+    ".ogv",
+    ".wmv",
+    ".asf",
+    ".3gp",
+}
 LISTS = frozenset((".txt", ".lst", ".list"))
 WANTED = (
     "wanted two images, a folder of frames, a glob in quotes, a list file, a video, camera:0, or - "
@@ -98,7 +110,7 @@ def _find(word: str) -> _Found:
         return _folder(path)
     if stat.S_ISFIFO(mode):
         return _Found(sequences=(Live(path.stem, Source("pipe", word)),))
-    if path.suffix.lower() in VIDEOS:
+    if path.suffix.lower() in VIDEOS or is_animated(path):
         return _Found(sequences=(Video(path.stem, path),))
     if path.suffix.lower() in LISTS:
         return _Found(sequences=tuple(_read_list(path)))
@@ -202,6 +214,11 @@ def _read_list(path: Path) -> list[FrameFiles]:
                 f"{path}:{number}: {len(words)} words, wanted `image1 image2` on every line, or one "
                 f"image on every line; put a path with spaces into quotes"
             )
+    named = ((number, path.parent / word) for number, words in entries for word in words[:2])
+    lost = [(number, file) for number, file in named if not file.exists()]
+    if lost:
+        more = f" ({len(lost) - 1} more are missing)" if len(lost) > 1 else ""
+        raise FileError(f"{path}:{lost[0][0]}: names {lost[0][1]}, and there is no such file{more}")
     if len(entries[0][1]) == 1:
         if len(entries) < 2:
             raise FileError(f"{path}: names one frame only; flow needs at least two")

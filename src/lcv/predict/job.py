@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lcv.errors import LcvError
 from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named, Output
 from lcv.predict.predictor import Predictor
+from lcv.predict.selection import EVERYTHING, Selection, Shard
 from lcv.predict.sources import Sequence
 from lcv.provenance import state_sha256
 from lcv.version import __version__
-
-
-class Shard(NamedTuple):
-    """Share `number` of `total`, counted from 1."""
-
-    number: int = 1
-    total: int = 1
+from lcv.visual.figures import Known
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,8 @@ class Job:
     clip:   a clip of every sequence: True, or the path of the only one
     arrows: whether the clip's frames carry arrows
     scale:  of pictures, in pixels; None: see `lcv.predict.scale`
-    frames: at most so many of each sequence, from its start
+    selection: which frames of each sequence
+    truth:  the true flow of a single pair
     """
 
     sequences: tuple[Sequence, ...]
@@ -45,7 +41,8 @@ class Job:
     shard: Shard = Shard()  # noqa: RUF009
     strict: bool = False
     overwrite: bool = False
-    frames: int | None = None
+    selection: Selection = EVERYTHING
+    truth: Known | None = None
 
     def settings(self, predictor: Predictor) -> dict[str, Any]:
         """Everything that decides the numbers in the job's files."""
@@ -57,6 +54,8 @@ class Job:
             "iters": predictor.matcher.iters,
             "pad": predictor.matcher.pad,
             "precision": predictor.precision,
+            "max_side": predictor.max_side,
+            "every": self.selection.every,
             "warm_start": self.warm_start,
             "scale": "auto" if self.scale is None else self.scale,
         }

@@ -46,10 +46,12 @@ class Encoded:
 
     image:  (1, 3, h, w), on the device
     reused: whether another pair will begin with this frame, so that it is encoded as its first too
+    size:   (h, w) of the frame that was given; None: the image's own, which was not reduced
     """
 
     image: Tensor
     reused: bool = False
+    size: tuple[int, int] | None = None
     features: dict[Role, Any] = field(default_factory=dict)
 
 

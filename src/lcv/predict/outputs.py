@@ -6,6 +6,7 @@ OUT/picture/…png                  the flow in colours
 OUT/overlay/…png                  frame 1 with arrows
 OUT/occluded/…png                 white where frame 2 does not show what frame 1 does
 OUT/warp_error/…png               |frame 1 − frame 2 warped back|: black is 0 or out of view, white 64
+OUT/look/…png                     frame, flow, arrows and error in one picture
 OUT/backward/, backward_kitti/, backward_picture/    the first three, from frame 2 to frame 1
 OUT/low/…npy                      with a warm start, what the next pair starts from
 """
@@ -16,24 +17,28 @@ import importlib.util
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from torch import Tensor
 
 from lcv.data.formats.image import write_image
 from lcv.data.formats.mask import write_mask
 from lcv.errors import ArgumentError
 from lcv.files import check_apart, check_output, check_writable, whole_file
 from lcv.predict.result import PICTURES, FlowResult
+from lcv.visual.figures import Known
+from lcv.visual.look import look
 from lcv.visual.panel import with_arrows
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Of flow: those that it can be read from again, the quickest and most exact first, and its picture.
 READABLE = ("flo", "npy", "pfm", "npz", "flo5", "kitti")
 FORMATS = (*READABLE, "png")
 FOLDERS = {"kitti": "kitti", "png": "picture"}
 FLOW_KINDS = ("flow", *FOLDERS.values())
-MAPS = ("overlay", "occluded", "warp_error")
+MAPS = ("overlay", "occluded", "warp_error", "look")
 
 
 class Output(NamedTuple):
@@ -50,7 +55,7 @@ class Output(NamedTuple):
         return ".png" if self.what in (*FOLDERS, *MAPS) else f".{self.what}"
 
 
-LOW = Output("low", "low")
+LOW, LOOK = Output("low", "low"), Output("look", "look")
 KINDS = (*FLOW_KINDS, "backward", "backward_kitti", "backward_picture", *MAPS, LOW.kind)
 
 
@@ -61,6 +66,7 @@ def wanted_outputs(
     overlay: bool = False,
     occlusion: bool = False,
     warp_error: bool = False,
+    look: bool = False,
 ) -> tuple[Output, ...]:
     """All files of a pair, in the order in which they are written."""
     found = []
@@ -76,17 +82,21 @@ def wanted_outputs(
         if backward:
             kind = f"backward_{FOLDERS[name]}" if name in FOLDERS else "backward"
             found.append(Output(kind, name, backward=True))
-    asked = zip(MAPS, (overlay, occlusion, warp_error), strict=True)
+    asked = zip(MAPS, (overlay, occlusion, warp_error, look), strict=True)
     return (*found, *(Output(kind, kind) for kind, is_asked in asked if is_asked))
 
 
 class Drawing(NamedTuple):
-    """What files of a pair are made from. image: frame 1, (H, W, 3) uint8; scale: of pictures"""
+    """What files of a pair are made from. image: frame 1, (H, W, 3) uint8; scale: of pictures
+
+    truth: the true flow, where `look` shall show the error
+    """
 
     result: FlowResult
     image: np.ndarray
     scale: float
     low: Tensor | None = None
+    truth: Known | None = None
 
     def write(self, path: Path, output: Output, overwrite: bool) -> None:
         """One file of the pair."""
@@ -105,6 +115,10 @@ class Drawing(NamedTuple):
             assert result.warp_error is not None
             grey = np.rint(4 * np.nan_to_num(result.warp_error, nan=0.0)).clip(0, 255)
             write_mask(path, grey.astype(np.uint8), overwrite)
+        elif output.what == "look":
+            maps = {"warp_error": result.warp_error, "occluded": result.occluded}
+            picture = look(self.image, result.flow, self.scale, truth=self.truth, **maps)
+            write_image(path, picture, overwrite)
         else:
             assert self.low is not None
             with whole_file(path, overwrite) as temporary, temporary.open("wb") as file:
@@ -119,8 +133,9 @@ class Named:
     outputs: tuple[Output, ...]
 
     def path(self, output: Output, *_: object) -> Path:
-        alone = sum(each.kind in FLOW_KINDS for each in self.outputs) == 1
-        plain = output.kind in ("flow", "picture") or (alone and output.kind == "kitti")
+        named = [each for each in self.outputs if each.kind in FLOW_KINDS] or [LOOK]
+        alone = len(named) == 1
+        plain = output.kind in ("flow", "picture") or (alone and output in named)
         suffix = "" if plain else f"_{output.kind}"
         drawn = output.kind == "picture" and self.file.suffix.lower() in PICTURES
         ending = self.file.suffix if plain and (alone or drawn) else output.ending

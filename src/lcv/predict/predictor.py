@@ -23,7 +23,9 @@ from lcv.models.wrap import as_flow_model
 from lcv.predict.frames import Frame, as_frame, in_words, same_size
 from lcv.predict.matching import Encoded, Wanted, match_whole, matcher_for
 from lcv.predict.memory import Plan, Planner, costs_of
-from lcv.predict.result import FlowResult, Pending
+from lcv.predict.pending import Pending
+from lcv.predict.reduced import check_max_side, enlarged, reduced, reduced_size
+from lcv.predict.result import FlowResult
 from lcv.predict.tiles import match_tiles
 
 PRECISIONS = {"auto": None, "float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -47,6 +49,8 @@ class Predictor:
     precision:  "float32", "bf16", "fp16" (CUDA only), or "auto": "fp16" on CUDA for RAFT, else
                 "float32". RAFT in half precision on CUDA is prepared and runs in CUDA graphs, its
                 coordinates, sums, W and upsampling in float32; others use autocast
+    max_side:   frames whose longer side has more pixels are computed smaller; the flow has the
+                size of the frames that were given
     """
 
     def __init__(
@@ -60,11 +64,14 @@ class Predictor:
         max_memory: int | str | None = None,
         strategy: str = "auto",
         precision: str = "auto",
+        max_side: int | None = None,
     ) -> None:
+        if max_side is not None:
+            check_max_side(max_side)
         if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise ArgumentError(f"unknown precision {precision!r}; there are {known}")
-        self.strategy = strategy
+        self.strategy, self.max_side = strategy, max_side
         self.device = _device(device)
         network = _network(model, weights).eval().to(self.device)
         is_prepared = self.device.type == "cuda" and hasattr(network, "for_inference")
@@ -133,13 +140,22 @@ class Predictor:
 
         wanted: backward, occlusion, warp_error, as above
         """
-        self._check_size((height, width), "the frame")
-        return self.planner.plan(height, width, Wanted(**wanted))
+        size = self.computed_size(height, width)
+        self._check_size(size, "the frame")
+        return self.planner.plan(*size, Wanted(**wanted))
+
+    def computed_size(self, height: int, width: int) -> tuple[int, int]:
+        """(h, w) at which the network sees frames of this size."""
+        return (
+            (height, width) if self.max_side is None else reduced_size(height, width, self.max_side)
+        )
 
     def take(self, frame: Frame, reused: bool = False) -> Encoded:
         """A frame on the device, its size held against the network's least; nothing encoded."""
-        self._check_size(frame.size, frame.name)
-        return Encoded(frame.image.to(self.device), reused)
+        size = self.computed_size(*frame.size)
+        self._check_size(size, frame.name, frame.size)
+        image = frame.image if size == frame.size else reduced(frame.image, size)
+        return Encoded(image.to(self.device), reused, frame.size)
 
     def match(
         self,
@@ -187,17 +203,24 @@ class Predictor:
                 flows = match_whole(matcher, first, second, wanted, start)
             else:
                 flows = match_tiles(matcher, first, second, plan.tiling, wanted, start)
+            if first.size is not None and first.size != first.image.shape[2:]:
+                flows = enlarged(flows, first.size)
         if peak:
             plan = replace(plan, bytes=peak[0])
             self.planner.keep(plan)
         return Pending(flows, plan, notes)
 
-    def _check_size(self, size: tuple[int, int], name: str) -> None:
+    def _check_size(
+        self, size: tuple[int, int], name: str, full: tuple[int, int] | None = None
+    ) -> None:
         least = self.matcher.model.least_side
         if min(size) < least:
+            is_reduced = full not in (None, size)
+            why = f", reduced by max_side={self.max_side}" if is_reduced else ""
+            advice = "Allow a larger max_side." if is_reduced else "Enlarge the frames first."
             raise ShapeError(
-                f"{name} is {in_words(size)} pixels; {self.name} needs at least {least}×{least}. "
-                f"Enlarge the frames first."
+                f"{name} is {in_words(size)} pixels{why}; {self.name} needs at least "
+                f"{least}×{least}. {advice}"
             )
 
     def check_warm_start(self, warm_start: bool) -> None:

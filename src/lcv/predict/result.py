@@ -6,20 +6,19 @@ import os
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from PIL import Image
-from torch import Tensor
 
 from lcv.data.formats.flow import FORMATS, write_flow
 from lcv.data.formats.image import write_image
 from lcv.data.formats.kitti import write_kitti
 from lcv.errors import ArgumentError, FileError
-from lcv.predict.matching import Flows
-from lcv.predict.memory import Plan
 from lcv.visual.colours import flow_to_colour, picture_scale
+
+if TYPE_CHECKING:
+    from lcv.predict.memory import Plan
 
 PICTURES = (".png", ".jpg", ".jpeg", ".ppm")
 FLOWS = tuple(suffix for suffix in FORMATS if suffix != ".png")
@@ -102,33 +101,3 @@ class FlowResult:
                 f"{path}: nothing can be written with the ending {suffix!r}, wanted one of "
                 f"{', '.join(FLOWS)} for the flow or {', '.join(PICTURES)} for its picture"
             )
-
-
-class Pending:
-    """A pair that the device may still be computing. low: what the next pair can start from"""
-
-    def __init__(self, flows: Flows, plan: Plan, notes: tuple[str, ...]) -> None:
-        self.flows, self.plan, self.notes, self.low = flows, plan, notes, flows.low
-        on_gpu = flows.flow.device.type == "cuda"
-        self._computed = torch.cuda.current_stream().record_event() if on_gpu else None
-
-    def result(self) -> FlowResult:
-        """Wait for it; any thread may. What the device has been told since goes on meanwhile."""
-        if self._computed is None:
-            return FlowResult(**_as_arrays(self.flows), plan=self.plan, notes=self.notes)
-        with torch.cuda.stream(torch.cuda.Stream(self.flows.flow.device)):
-            torch.cuda.current_stream().wait_event(self._computed)
-            return FlowResult(**_as_arrays(self.flows), plan=self.plan, notes=self.notes)
-
-
-def _as_arrays(flows: Flows) -> dict[str, Any]:
-    def array(x: Tensor | None) -> Any:
-        return None if x is None else x[0].movedim(0, 2).cpu().numpy()
-
-    occluded, error = array(flows.occluded), array(flows.warp_error)
-    return {
-        "flow": array(flows.flow),
-        "backward": array(flows.backward),
-        "occluded": None if occluded is None else occluded[:, :, 0],
-        "warp_error": None if error is None else error[:, :, 0],
-    }

@@ -16,10 +16,11 @@ from lcv.errors import LcvError
 from lcv.files import check_apart
 from lcv.predict.clip import stored_panel
 from lcv.predict.folder import JobFolder
-from lcv.predict.job import Job, Listener, Shard, Summary
+from lcv.predict.job import Job, Listener, Summary
 from lcv.predict.outputs import Named
 from lcv.predict.predictor import Predictor
-from lcv.predict.sources import Sequence, Video, limited, title
+from lcv.predict.selection import EVERYTHING, Shard, limited
+from lcv.predict.sources import Sequence, Video, title
 from lcv.predict.worker import ENDLESS, Work, Worker
 
 MOST_CHUNK = 32  # pairs that a worker of a cluster computes at a time
@@ -66,7 +67,8 @@ class Run:
         for sequence in self.job.sequences:
             try:
                 known = sequence.opened() if isinstance(sequence, Video) else sequence
-                opened.append(limited(known, self.job.frames))
+                chosen = self.job.selection
+                opened.append(known if chosen == EVERYTHING else chosen.of(known))
             except LcvError as error:
                 self.worker.fail(error)
         return opened

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -80,12 +80,17 @@ class FrameFiles:
 
 @dataclass(frozen=True)
 class Video:
-    """The frames of a video file, decoded elsewhere. A damaged one ends with an error."""
+    """Frames first, first + step, … of a video file, decoded elsewhere; pairs are named after them.
+
+    A damaged one ends with an error.
+    """
 
     name: str
     path: Path
     length: int | None = None
     rate: Fraction = USUAL_RATE
+    first: int = 0
+    step: int = 1
 
     is_live = False
 
@@ -103,27 +108,38 @@ class Video:
         return replace(self, length=info["frames"], rate=rate if 0 < rate <= 1000 else USUAL_RATE)
 
     def pair_name(self, pair: int) -> str:
-        return f"{pair:06d}"
+        return f"{self._number(pair):06d}"
 
     def file_of(self, frame: int) -> Path:
         return self.path
 
     def frames(self, start: int = 0, stop: int | None = None, only: Only = None) -> Frames:
-        few = only if only is not None and len(only) < 100 else None  # fits on a command line
-        with decode(Source("file", str(self.path)), start=start, stop=stop, only=few) as decoder:
-            yield from _decoded(decoder, start, str(self.path))
+        end = self.length if stop is None else stop
+        options: dict[str, Any] = {
+            "start": self._number(start),
+            "stop": None if end is None else self._number(end - 1) + 1,
+            "step": self.step,
+        }
+        if only is not None and len(only) < 100:  # fits on a command line
+            options["only"] = frozenset(map(self._number, only))
+        with decode(Source("file", str(self.path)), **options) as decoder:
+            yield from _decoded(decoder, self.first, self.step, start, str(self.path))
+
+    def _number(self, frame: int) -> int:
+        """Of a frame in the file."""
+        return self.first + self.step * frame
 
 
 class Live:
-    """A camera, or a stream on a pipe: read once, until it ends, or `most` frames."""
+    """A camera, or a stream on a pipe: read once, until it ends, or `most` frames; each `step`th."""
 
     length = None
     is_live = True
     rate = USUAL_RATE
     files = ()
 
-    def __init__(self, name: str, source: Source, most: int | None = None) -> None:
-        self.name, self.source, self.most = name, source, most
+    def __init__(self, name: str, source: Source, most: int | None = None, step: int = 1) -> None:
+        self.name, self.source, self.most, self.step = name, source, most, step
         self._decoder: Decoder | None = None
 
     def pair_name(self, pair: int) -> str:
@@ -134,9 +150,10 @@ class Live:
 
     def frames(self, start: int = 0, stop: int | None = None, only: Only = None) -> Frames:
         with self._input() as stdin:
-            self._decoder = Decoder(self.source, start=start, stop=self.most, stdin=stdin)
+            stop = None if self.most is None else self.step * (self.most - 1) + 1
+            self._decoder = Decoder(self.source, stop=stop, step=self.step, stdin=stdin)
             with closing(self._decoder):
-                yield from _decoded(self._decoder, start, self.source.name)
+                yield from _decoded(self._decoder, 0, self.step, 0, self.source.name)
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
@@ -168,25 +185,16 @@ def title(sequence: Sequence) -> str:
     return sequence.name or sequence.pair_name(0)
 
 
-def limited(sequence: Sequence, frames: int | None) -> Sequence:
-    """The first frames of a sequence; all without a number."""
-    if frames is None:
-        return sequence
-    if isinstance(sequence, Live):
-        return Live(sequence.name, sequence.source, frames)
-    if isinstance(sequence, FrameFiles):
-        return replace(sequence, files=sequence.files[:frames], names=sequence.names[: frames - 1])
-    return replace(sequence, length=min(frames, sequence.length or frames))
-
-
-def _decoded(decoder: Decoder, start: int, label: str) -> Frames:
-    number = start
+def _decoded(decoder: Decoder, first: int, step: int, start: int, label: str) -> Frames:
+    """Frames `start` and on of those that are taken: first, first + step, … of the source."""
+    index = start
     try:
-        for index, image in decoder.frames():
-            yield RawFrame(index, f"{label} frame {index}", partial(np.asarray, image))
-            number = index + 1
+        for number, image in decoder.frames():
+            index = (number - first) // step
+            yield RawFrame(index, f"{label} frame {number}", partial(np.asarray, image))
+            index += 1
     except FileError as error:
-        yield RawFrame(number, f"{label} frame {number}", partial(_refuse, error))
+        yield RawFrame(index, f"{label} frame {first + step * index}", partial(_refuse, error))
 
 
 def _refuse(error: LcvError) -> np.ndarray:

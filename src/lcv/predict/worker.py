@@ -25,7 +25,8 @@ from lcv.predict.frames import as_frame
 from lcv.predict.job import Job, Listener, Summary
 from lcv.predict.memory import Plan
 from lcv.predict.outputs import LOW, Drawing, Named, Output
-from lcv.predict.predictor import OUT_OF_MEMORY, Pending, Predictor, Stream
+from lcv.predict.pending import Pending
+from lcv.predict.predictor import OUT_OF_MEMORY, Predictor, Stream
 from lcv.predict.result import FlowResult
 from lcv.predict.scale import Scales, own_scale
 from lcv.predict.sources import FrameFiles, Live, RawFrame, Sequence, title
@@ -59,7 +60,9 @@ class Worker:
         if isinstance(job.place, Path):
             self.folder = JobFolder(job.place, job.settings(predictor))
         self.outputs = (*job.outputs, LOW) if job.warm_start and self.folder else job.outputs
-        self.draws = bool(job.clip) or any(each.what in ("png", "overlay") for each in job.outputs)
+        self.draws = bool(job.clip) or any(
+            each.what in ("png", "overlay", "look") for each in job.outputs
+        )
         self.ends: dict[str, int] = {}
         self._planned: set[tuple[int, ...]] = set()
         self._unmeasured: set[tuple[int, ...]] = set()
@@ -104,7 +107,8 @@ class Worker:
 
     def plan(self, frame: RawFrame) -> None:
         """How pairs of this size are computed: as the job has decided, or decides now."""
-        predictor, folder, (height, width) = self.predictor, self.folder, frame.image.shape[:2]
+        predictor, folder = self.predictor, self.folder
+        height, width = predictor.computed_size(*frame.image.shape[:2])
         if (height, width) in self._planned:
             return
         predictor.take(as_frame(frame.image, frame.label))
@@ -250,7 +254,7 @@ class _Pass:
                 self.folder.remove(self._path(pair, LOW))  # the next pair starts from nothing
         else:
             scale = worker.scale_of(self.sequence, result.flow)
-            self._write(pair, Drawing(result, before.image, scale, low))
+            self._write(pair, Drawing(result, before.image, scale, low, self.job.truth))
             if self.clip is not None:
                 self.clip.write(panel(before.image, result.flow, scale, self.job.arrows))
             worker.summary.done += 1

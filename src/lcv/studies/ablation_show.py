@@ -8,7 +8,7 @@ from lcv.studies.ablation_summary import Interval, Row, Table, summarise
 from lcv.studies.charts import Bar, Line, interval_chart, line_chart, stacked
 from lcv.studies.columns import REFERENCE
 from lcv.train.log import read_log
-from lcv.words import printable
+from lcv.words import counted, printable
 
 NULL = "null control"
 HEAD = (
@@ -60,7 +60,7 @@ def between(interval: Interval | None) -> str:
 
 
 def title_of(table: Table) -> str:
-    return f"{table.test}, {table.checkpoint} checkpoint ({table.pairs} pairs)"
+    return f"{table.test}, {table.checkpoint} checkpoint ({counted(table.pairs, 'pair')})"
 
 
 def spread_words(table: Table) -> str:

@@ -27,6 +27,7 @@ from lcv.studies.robustness.pasted import RULES
 from lcv.studies.robustness.plots import CONTROLS, curves_of
 from lcv.studies.robustness.results import NONE, Key
 from lcv.studies.robustness.versus import about_differences, difference_words, leave_out_zero
+from lcv.words import counted
 
 PARTS = {
     "gamma": ("Illumination, γ", ("gamma",)),
@@ -109,7 +110,9 @@ def _our_rows(source: Robustness, keys: Sequence[Key]) -> list[Row]:
 def _differences(source: Robustness) -> list[str]:
     study = source.study
     settings = study.settings
-    sets = ", ".join(f"{name} ({len(groups)} pairs)" for name, groups in study.groups.items())
+    sets = ", ".join(
+        f"{name} ({counted(len(groups), 'pair')})" for name, groups in study.groups.items()
+    )
     said = [
         f"{source.name}: {sets}; protocol {settings['protocol']['name']}, seed {settings['seed']}."
     ]
@@ -130,7 +133,7 @@ def in_full(source: Robustness) -> list[Block]:
             if len({level for line in lines for level in line.x}) < 2:
                 continue
             about = study.about["stresses"].get(stress, {"label": stress, "unit": "level"})
-            title = f"{where} ({len(groups)} pairs): {about['label']}"
+            title = f"{where} ({counted(len(groups), 'pair')}): {about['label']}"
             chart = line_chart(
                 lines,
                 title,

@@ -11,6 +11,7 @@ from lcv.evaluate.results import DatasetResult, Result
 from lcv.evaluate.tables import number
 from lcv.studies import paper
 from lcv.studies.report_blocks import Block, Folded, Heading, Points, Row, TableBlock, Words
+from lcv.words import counted
 
 WHOLE = {
     "sintel-clean": SINTEL_TOTALS["training"],
@@ -106,7 +107,7 @@ def everything(results: Sequence[Result]) -> list[Block]:
     meanings = tuple(f"{METRICS[n].title}: {METRICS[n].definition}" for n in QUOTED if n in used)
     return [
         Heading("Everything measured"),
-        Words("Lower is better for EPE and Fl, higher for 1 px, 3 px and WAUC."),
+        Words("Lower is better for EPE and Fl, higher for < 1 px, < 3 px and WAUC."),
         *blocks,
         Folded("What the names mean", (Points(meanings),)),
     ]
@@ -119,7 +120,7 @@ def kitti_epe(result: Result) -> str:
 
 def called(each: DatasetResult) -> str:
     iters, pad = each.settings.get("iters"), each.settings.get("pad")
-    return f"{iters} iterations, {pad} padding" if iters else "the network's own sizes"
+    return f"{counted(iters, 'iteration')}, {pad} padding" if iters else "the network's own sizes"
 
 
 def _of(results: Sequence[Result], unsupervised: bool) -> list[Result]:

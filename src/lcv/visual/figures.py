@@ -158,7 +158,7 @@ def methods_figure(
     true = spread(_colours(truth, scale), truth.valid)  # sparse truth would hardly be seen
     top = [frames[0], true, *(_colours(flow, scale) for flow in flows.values())]
     errors = [style.draw(flow, truth) for flow in flows.values()]
-    resized = [_fit(picture, width) for picture in (*top, frames[1], *errors)]
+    resized = [fit(picture, width) for picture in (*top, frames[1], *errors)]
     columns = len(top)
     height, wide = resized[0].shape[:2]
     keys = wheel_key(scale, _in_cell(height)), style.key(max(170, 4 * height // 5))
@@ -198,7 +198,7 @@ def difference_figure(
     numbers = numbers or {}
     pictures = [frame, _colours(a, scale), _colours(b, scale)]
     pictures += [_colours(apart, own), _length(apart, own)]
-    resized = [_fit(picture, width) for picture in pictures]
+    resized = [fit(picture, width) for picture in pictures]
     height, wide = resized[0].shape[:2]
     keys = [
         _titled(wheel_key(each, _in_cell(height)), title)
@@ -239,10 +239,10 @@ def _key_size(flow: Known) -> int:
     return max(72, min(160, min(flow.flow.shape[:2]) // 3))
 
 
-def _fit(picture: np.ndarray, width: int | None) -> np.ndarray:
+def fit(picture: np.ndarray, width: int | None = None, most: int = 480) -> np.ndarray:
     """The picture at a width that suits a figure; smaller ones grow by whole factors."""
     height, found = picture.shape[:2]
-    wanted = width or min(480, found * -(-240 // found))
+    wanted = width or min(most, found * -(-(most // 2) // found))
     if wanted == found:
         return picture
     size = wanted, max(1, round(height * wanted / found))

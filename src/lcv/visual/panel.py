@@ -24,7 +24,7 @@ def panel_of_pictures(left: np.ndarray, right: np.ndarray, scale: float) -> np.n
     """The same of the frame and the flow's colours as they were drawn."""
     factor = -(-2 * left.shape[1] // WIDEST)
     pictures = [np.asarray(Image.fromarray(each).reduce(factor)) for each in (left, right)]
-    pictures[1] = _with_wheel(pictures[1])
+    pictures[1] = with_wheel(pictures[1])
     return side_by_side(pictures, ["frame", f"flow; full colour is {scale:.3g} pixels"])
 
 
@@ -46,7 +46,7 @@ def _spacing(shape: tuple[int, ...]) -> int:
     return max(16, max(shape[:2]) // 36)
 
 
-def _with_wheel(picture: np.ndarray) -> np.ndarray:
+def with_wheel(picture: np.ndarray) -> np.ndarray:
     """The picture with the wheel of directions in a corner, where there is room for one."""
     side = min(picture.shape[:2]) // 7
     if side < SMALLEST_WHEEL:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from lcv.errors import ArgumentError, FileError, ShapeError
 from lcv.files import whole_file
@@ -21,26 +22,37 @@ OPTIONS = {
     # that the bytes would differ from run to run.
     "libx264": {"preset": "veryfast", "crf": "20", "x264-params": "mbtree=0"},
     "mpeg4": {"q": "3"},
+    "libvpx-vp9": {"crf": "28", "b": "0", "deadline": "good", "cpu-used": "5"},
+    "gif": {},
 }
+ENDINGS = {".mp4": ("libx264", "mpeg4"), ".webm": ("libvpx-vp9",), ".gif": ("gif",)}
+"""What films are written as, with the encoders of each, the best first."""
+GIF_TICKS = Fraction(100)  # a second
 
 
 @contextmanager
 def clip(
     path: str | os.PathLike[str], fps: float | Fraction, overwrite: bool = False
 ) -> Iterator[Callable[[np.ndarray], None]]:
-    """An MP4 that appears whole when the block ends well, or not at all.
+    """An MP4, WebM or GIF that appears whole when the block ends well, or not at all.
 
     with clip("flow.mp4", fps=25) as write:
         for frame in frames:
             write(frame)          # (H, W, 3) uint8 RGB, all of one size
 
-    H.264 where the installed av has x264, else MPEG-4. Both need even sizes: an odd one is made
-    even by repeating the last row or column. The same frames give the same bytes.
+    An MP4 has H.264 where the installed av has x264, else MPEG-4; a WebM has VP9. They need even
+    sizes: an odd one is made even by repeating the last row or column. A GIF has 256 colours a
+    frame, and at most 50 frames a second. The same frames give the same bytes.
     """
     path = Path(path)
-    if path.suffix.lower() != ".mp4":
-        raise FileError(f"{path}: films are written as .mp4, not {path.suffix!r}; rename it")
+    if path.suffix.lower() not in ENDINGS:
+        known = ", ".join(ENDINGS)
+        raise FileError(f"{path}: films are written as {known}, not {path.suffix!r}; rename it")
     rate = _rate(fps)
+    if path.suffix.lower() == ".gif" and rate > GIF_TICKS / 2:
+        raise ArgumentError(
+            f"{path}: a GIF shows at most 50 frames a second, not {float(rate):g}; write .mp4 or .webm"
+        )
     with whole_file(path, overwrite) as temporary:
         film = _Film(path, temporary, rate)
         try:
@@ -55,6 +67,7 @@ class _Film:
 
     def __init__(self, path: Path, temporary: Path, rate: Fraction) -> None:
         self.path, self.temporary, self.rate = path, temporary, rate
+        self.ending = path.suffix.lower()
         self.shape: tuple[int, ...] | None = None
         self.container: Any = None
         self.stream: Any = None
@@ -76,16 +89,21 @@ class _Film:
                 f"before are {self.shape[1]}×{self.shape[0]}; wanted one size for the whole film"
             )
         self.shape = frame.shape
-        even = np.pad(frame, ((0, frame.shape[0] % 2), (0, frame.shape[1] % 2), (0, 0)), "edge")
         with _told(self.path):
+            if self.ending == ".gif":
+                picture = _with_palette(frame)
+                picture.pts = round(self.count * GIF_TICKS / self.rate)
+            else:
+                odd = ((0, frame.shape[0] % 2), (0, frame.shape[1] % 2), (0, 0))
+                even = np.ascontiguousarray(np.pad(frame, odd, "edge"))
+                # HD's colours, said and done: a player that guesses would guess by the size.
+                picture = av.VideoFrame.from_ndarray(even, format="rgb24").reformat(
+                    format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
+                )
+                picture.pts = self.count
             if self.container is None:
-                self._open(even)
-            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
-            # HD's colours, said and done: a player that guesses would guess by the size.
-            picture = picture.reformat(
-                format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
-            )
-            picture.pts, picture.time_base = self.count, 1 / self.rate
+                self._open(picture)
+            picture.time_base = self.stream.codec_context.time_base
             self._mux(self.stream.encode(picture))
         self.count += 1
 
@@ -106,28 +124,45 @@ class _Film:
             with suppress(av.FFmpegError, OSError, ValueError):
                 self.container.close()
 
-    def _open(self, frame: np.ndarray) -> None:
+    def _open(self, picture: Any) -> None:
         import av
 
-        codec = "libx264" if "libx264" in av.codecs_available else "mpeg4"
+        codecs = [each for each in ENDINGS[self.ending] if each in av.codecs_available]
+        if not codecs:
+            raise FileError(f"{self.path}: the installed av cannot encode this; write .mp4 instead")
+        more = {"movflags": "+faststart"} if self.ending == ".mp4" else {}
         self.container = av.open(
             f"file:{self.temporary.absolute()}",
             "w",
-            format="mp4",
-            options={"fflags": "+bitexact", "movflags": "+faststart"},
+            format=self.ending[1:],
+            options={"fflags": "+bitexact", **more},
         )
-        self.stream = self.container.add_stream(codec, rate=self.rate, options=OPTIONS[codec])
-        self.stream.height, self.stream.width = frame.shape[:2]
-        self.stream.pix_fmt = "yuv420p"
+        rate = GIF_TICKS if self.ending == ".gif" else self.rate
+        self.stream = self.container.add_stream(codecs[0], rate=rate, options=OPTIONS[codecs[0]])
+        self.stream.height, self.stream.width = picture.height, picture.width
+        self.stream.pix_fmt = picture.format.name
         context = self.stream.codec_context
-        context.time_base = 1 / self.rate
+        context.time_base = 1 / rate
         context.thread_count = THREADS
+        if self.ending == ".gif":
+            return
         context.color_range = 1  # the narrow one, of films
         context.colorspace = context.color_primaries = context.color_trc = 1  # BT.709
 
     def _mux(self, packets: list[Any]) -> None:
         for packet in packets:
             self.container.mux(packet)
+
+
+def _with_palette(frame: np.ndarray) -> Any:
+    """A frame in the 256 colours that suit it."""
+    import av
+
+    few = Image.fromarray(frame).quantize(256, method=Image.Quantize.FASTOCTREE)
+    palette = np.full((256, 4), 255, np.uint8)  # opaque
+    colours = np.array(few.getpalette(), np.uint8).reshape(-1, 3)
+    palette[: len(colours), 1:] = colours
+    return av.VideoFrame.from_ndarray((np.asarray(few), palette), format="pal8")  # type: ignore[arg-type]
 
 
 @contextmanager

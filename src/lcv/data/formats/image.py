@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import BmpImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 
+from lcv.data.formats.animation import is_webp
 from lcv.data.formats.checks import (
     LIMIT_PIXELS,
     check_pixels,
@@ -22,21 +23,16 @@ from lcv.data.formats.exif import orientation, upright
 from lcv.data.formats.jpeg import START as JPEG_START
 from lcv.data.formats.jpeg import walk_jpeg
 from lcv.data.formats.netpbm import read_netpbm
+from lcv.data.formats.pillow_files import DAMAGES, kind_of, read_by_pillow
 from lcv.data.formats.png import SIGNATURE as PNG_SIGNATURE
 from lcv.data.formats.png import Png, encode_png, walk_png
 from lcv.errors import FileError
 from lcv.files import whole_file
 
-# What Pillow's decoders raise on a damaged body, or on a WebP beyond their own limit.
-DAMAGES = (
-    *(OSError, SyntaxError, ValueError, TypeError, IndexError, EOFError, MemoryError),
-    struct.error,
-    Image.DecompressionBombError,
-)
-
 
 def read_image(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> np.ndarray:
-    """A picture as (H, W, 3) uint8 RGB: PNG, JPEG, PPM, PGM, WebP or BMP, known by its content.
+    """A picture as (H, W, 3) uint8 RGB: PNG, JPEG, PPM, PGM, WebP, BMP or TIFF, known by its content;
+    also AVIF and HEIC, where the installed Pillow reads them.
 
     Grey becomes RGB, a palette is looked up, transparency is dropped, sixteen bits are scaled to
     eight (v / 257 rounded, not clipped), and a rotation noted in EXIF is carried out. A picture
@@ -54,18 +50,16 @@ def read_image(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> 
     if start[:2] in (b"P5", b"P6"):
         samples = read_netpbm(path, size, max_pixels)
         return samples if samples.shape[2] == 3 else np.repeat(samples, 3, axis=2)
-    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+    if is_webp(start):
         return _read_webp(path, size, max_pixels)
     if start[:2] == b"BM":
         return _read_bmp(path, size, max_pixels)
-    if start[:4] in (b"II*\0", b"MM\0*"):
-        raise FileError(
-            f"{path}: is a TIFF, which is not read here: its decoders forgive cut bodies and drop "
-            f"half of sixteen bits. Wanted PNG, so convert it (16 bits stay 16 bits there)"
-        )
+    if (kind := kind_of(start)) is not None:
+        pixels = read_by_pillow(path, kind, size, max_pixels)
+        return pixels if pixels.ndim == 3 else np.repeat(_eight_bits(pixels)[..., None], 3, axis=2)
     raise FileError(
-        f"{path}: not an image that can be read ({size} bytes); wanted PNG, JPEG, PPM, PGM, WebP "
-        f"or BMP, so convert other kinds to PNG"
+        f"{path}: not an image that can be read ({size} bytes); wanted PNG, JPEG, PPM, PGM, WebP, "
+        f"BMP or TIFF, so convert other kinds to PNG"
     )
 
 

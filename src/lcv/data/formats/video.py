@@ -19,11 +19,18 @@ import av
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from lcv.data.formats.checks import LIMIT_PIXELS, check_pixels, check_unpacked, file_size
+from lcv.data.formats.animation import is_webp, webp_as_png
+from lcv.data.formats.checks import (
+    LIMIT_PIXELS,
+    check_pixels,
+    check_unpacked,
+    file_size,
+    read_start,
+)
 from lcv.data.formats.extent import check_extent
 from lcv.errors import FileError
 
-DEMUXERS = "mov,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,yuv4mpegpipe"
+DEMUXERS = "mov,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,apng,yuv4mpegpipe"
 ATTACHED_PICTURE = 0x400  # the cover of a song, which is a video stream of one frame
 
 
@@ -102,10 +109,13 @@ def opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, Any]]:
     """The container and the video stream of a film, with its limits set."""
     size = file_size(path, "a video file")
     check_extent(path, size)
+    # With "file:" before it, no name is taken for an address or a pattern.
+    source: Any = f"file:{path.absolute()}"
+    if is_webp(read_start(path, 12)):
+        source = webp_as_png(path, max_pixels)
     try:
-        # With "file:" before it, no name is taken for an address or a pattern.
         container = av.open(
-            f"file:{path.absolute()}",
+            source,
             metadata_errors="replace",
             options={"format_whitelist": DEMUXERS, "protocol_whitelist": "file"},
         )

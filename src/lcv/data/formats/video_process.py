@@ -53,7 +53,8 @@ def main(order: dict[str, Any]) -> None:
             stop = order["stop"] if only is None else max(only, default=-1) + 1
             send, converter = _sender(out, order["shared"]), VideoReformatter()
             for number, frame in enumerate(islice(_frames(order), stop)):
-                if number >= order["start"] and (only is None or number in only):
+                after = number - order["start"]
+                if after >= 0 and after % order["step"] == 0 and (only is None or number in only):
                     # Not kept in a variable, so that its memory is reused for the next frame.
                     send(number, video.upright(Path(order["name"]), frame, converter))
         out.write(HEAD.pack(END, 0, 0, 0, 0))

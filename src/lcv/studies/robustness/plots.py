@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lcv.evaluate.metrics import METRICS
 from lcv.studies.robustness.results import NONE, Key, Study
+from lcv.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,16 +81,38 @@ def curves_figure(study: Study, source: str, metric: str = "epe_image") -> Figur
             labels.append(words)
     handles.append(Line2D([], [], color=INK, linestyle=":", linewidth=0.7))
     labels.append("frames as they are")
+    labels = [textwrap.fill(label, 36 * columns) for label in labels]
     figure.legend(
         handles,
         labels,
         loc="outside lower center",
-        ncols=min(3 if columns < 3 else 4, len(labels)),
+        ncols=_legend_columns(labels, columns),
         frameon=False,
         fontsize=9,
     )
-    figure.suptitle(f"{source}: {len(study.groups[source])} pairs", color=INK, fontsize=12)
+    figure.suptitle(
+        f"{source}: {counted(len(study.groups[source]), 'pair')}", color=INK, fontsize=12
+    )
     return figure
+
+
+def _legend_columns(labels: Sequence[str], panels: int) -> int:
+    """As many as fit side by side: a panel is about as wide as 44 letters, a line's sample as 6."""
+    fit = 44 * panels // (6 + max(map(len, labels)))
+    return max(1, min(3 if panels < 3 else 4, len(labels), fit))
+
+
+def _tick_labels(axis: Axes, levels: Sequence[float]) -> list[str]:
+    """The levels in words, without those that would be printed over the one before."""
+    places = axis.transAxes.inverted().transform(
+        axis.transData.transform([(level, 0.0) for level in levels])
+    )[:, 0]
+    labels, end = [], -1.0
+    for level, place in zip(levels, places, strict=True):
+        half = 0.011 * (len(f"{level:g}") + 1)  # of a letter, where a panel is 1 wide
+        labels.append(f"{level:g}" if place - half >= end else "")
+        end = place + half if labels[-1] else end
+    return labels
 
 
 def _control_of(stress: str) -> str | None:
@@ -139,9 +163,9 @@ def _draw(
             axis.set_xscale("log")
         elif above:  # 0 has its place to the left of the smallest level
             axis.set_xscale("symlog", linthresh=above[0], linscale=0.5)
-    axis.set_xticks(levels, [f"{level:g}" for level in levels])
+    axis.set_xticks(levels, _tick_labels(axis, levels))
     axis.minorticks_off()
-    axis.set_title(about["label"], color=INK, fontsize=9)
+    axis.set_title(textwrap.fill(about["label"], 44), color=INK, fontsize=9)
     axis.set_xlabel(about["unit"], color=INK, fontsize=8)
     named = METRICS[metric]
     axis.set_ylabel(f"{named.title} ({named.unit})", color=INK, fontsize=8)

@@ -20,6 +20,7 @@ from lcv.studies.robustness.registry import Stress
 from lcv.studies.robustness.results import INTERVALS, NONE, Study
 from lcv.studies.robustness.run import FILE, Network
 from lcv.studies.robustness.versus import about_differences, difference_words
+from lcv.words import counted
 
 
 def write_outputs(
@@ -84,7 +85,7 @@ def markdown(study: Study) -> str:
             keys = [key for key in study.cells if key[0] == source and key[2] == stress]
             networks = list(dict.fromkeys(key[1] for key in keys))
             about = study.about["stresses"].get(stress, {"label": "frames as they are", "unit": ""})
-            lines += ["", f"## {source} ({len(groups)} pairs): {about['label']}", ""]
+            lines += ["", f"## {source} ({counted(len(groups), 'pair')}): {about['label']}", ""]
             unit = about["unit"] or "level"
             columns = [f"{n}: {m}" for n in networks for m in ("EPE per image", "Fl per image")]
             lines += [f"| {unit} | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]

@@ -1,0 +1,42 @@
+"""A pair under way: the device may still be computing it, and any thread may wait for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lcv.predict.matching import Flows
+from lcv.predict.memory import Plan
+from lcv.predict.result import FlowResult
+
+
+class Pending:
+    """A pair that the device may still be computing. low: what the next pair can start from"""
+
+    def __init__(self, flows: Flows, plan: Plan, notes: tuple[str, ...]) -> None:
+        self.flows, self.plan, self.notes, self.low = flows, plan, notes, flows.low
+        on_gpu = flows.flow.device.type == "cuda"
+        self._computed = torch.cuda.current_stream().record_event() if on_gpu else None
+
+    def result(self) -> FlowResult:
+        """Wait for it; any thread may. What the device has been told since goes on meanwhile."""
+        if self._computed is None:
+            return FlowResult(**_as_arrays(self.flows), plan=self.plan, notes=self.notes)
+        with torch.cuda.stream(torch.cuda.Stream(self.flows.flow.device)):
+            torch.cuda.current_stream().wait_event(self._computed)
+            return FlowResult(**_as_arrays(self.flows), plan=self.plan, notes=self.notes)
+
+
+def _as_arrays(flows: Flows) -> dict[str, Any]:
+    def array(x: Tensor | None) -> Any:
+        return None if x is None else x[0].movedim(0, 2).cpu().numpy()
+
+    occluded, error = array(flows.occluded), array(flows.warp_error)
+    return {
+        "flow": array(flows.flow),
+        "backward": array(flows.backward),
+        "occluded": None if occluded is None else occluded[:, :, 0],
+        "warp_error": None if error is None else error[:, :, 0],
+    }
