@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -26,7 +27,7 @@ class Viewer(Protocol):
 
 
 class Log:
-    """The file log.jsonl of a run, and its listeners. Entries have `kind` and `step`."""
+    """The file log.jsonl of a run, and its listeners. Entries have `kind`, `step` and `time`."""
 
     def __init__(self, path: Path, first_step: int, listeners: tuple[Listener, ...] = ()) -> None:
         self.path, self.listeners = path, listeners
@@ -35,7 +36,7 @@ class Log:
             self._forget_from(first_step)
 
     def write(self, kind: str, step: int, **values: Any) -> None:
-        entry = {"kind": kind, "step": step, **values}
+        entry = {"kind": kind, "step": step, "time": round(time.time(), 1), **values}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
         for listener in self.listeners:
