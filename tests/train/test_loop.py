@@ -202,7 +202,8 @@ def test_a_sample_with_nan_is_named_and_can_be_left_out(tiny, tmp_path, monkeypa
     assert saved["step"] == 2
     assert all(torch.isfinite(v).all() for v in saved["model"].values())
     failure = read_log(tmp_path / "run" / "log.jsonl")[-1]
-    assert failure == {"kind": "failure", "step": 2, "samples": ["procedural:quick:0:5"]}
+    said = {"kind": "failure", "step": 2, "samples": ["procedural:quick:0:5"]}
+    assert said.items() <= failure.items()
 
     data = replace(config.data, exclude=("procedural:quick:0:5",))
     model = run(replace(config, data=data), resume="auto", device="cpu")
