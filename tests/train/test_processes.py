@@ -119,5 +119,6 @@ def test_the_sample_that_fails_is_named_whichever_process_had_it(tiny, tmp_path)
     assert done.returncode != 0
     assert "threads outlive" not in done.stderr
     failure = read_log(tmp_path / "run" / "log.jsonl")[-1]
-    assert failure == {"kind": "failure", "step": 2, "samples": ["procedural:quick:0:5"]}
+    said = {"kind": "failure", "step": 2, "samples": ["procedural:quick:0:5"]}
+    assert said.items() <= failure.items()
     assert done.stderr.count("Samples: procedural:quick:0:5. The weights") == 2
