@@ -1,11 +1,12 @@
 """EPE of weights on real pairs with truth, after several numbers of iterations.
 
-    python benchmarks/real_pairs.py DATA WEIGHTS … [-o real.json] [--device cuda]
+    python benchmarks/real_pairs.py DATA WEIGHTS … [-o real.json] [--half fp16]
 
 DATA has the folders middlebury, kitti2015, chairs, stereo and sintel in their datasets' own layout;
 WEIGHTS are files or names. A line for each: the mean of Middlebury's pairs, KITTI 000010, the mean of the
 Chairs, cones and alley_1, at 20 iterations. The drift is the error after 32 iterations over the best of 4, 8,
-12 and 20, for the mean of these five numbers.
+12 and 20, for the mean of these five numbers. With --half fp16 (or bf16) also the mean distance in px of the
+prepared network's flow from float32 on the pair where it is largest.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import torch
 import lcv
 from lcv.data.formats.kitti import read_kitti
 from lcv.models.build import network_and_weights
+from lcv.models.fast import Prepared
 from lcv.provenance import provenance
 
 ITERATIONS = (4, 8, 12, 20, 32)
@@ -60,22 +62,29 @@ def pairs(data: Path) -> list[Pair]:
 
 
 @torch.no_grad()
-def errors(weights: str, every: list[Pair], device: str) -> dict[str, dict[int, float]]:
-    """Column → iterations → mean EPE of its pairs."""
+def errors(
+    weights: str, every: list[Pair], device: str, half: str | None
+) -> tuple[dict[str, dict[int, float]], list[float]]:
+    """Column → iterations → mean EPE of its pairs; and each pair's distance from half precision."""
     name, file = network_and_weights(None, weights)
     model = lcv.load(name, file).eval().to(device)
     sums: dict[str, dict[int, list[float]]] = {}
+    fast, apart = Prepared(model, half) if half else None, []
     for column, image1, image2, flow, known, pad in every:
         frames = [torch.from_numpy(x).permute(2, 0, 1)[None].to(device) for x in (image1, image2)]
         flows = model(*frames, iters=max(ITERATIONS), pad=pad, all_flows=True).flows
+        if fast is not None:
+            prepared = fast(*frames, iters=20, pad=pad).flow
+            apart.append(float((prepared - flows[19]).norm(dim=1).mean()))
         for n in ITERATIONS:
             off = flows[n - 1][0].permute(1, 2, 0).cpu().numpy() - flow
             epe = float(np.linalg.norm(off, axis=-1)[known].mean())
             sums.setdefault(column, {}).setdefault(n, []).append(epe)
-    return {
+    means = {
         column: {n: float(np.mean(values)) for n, values in by.items()}
         for column, by in sums.items()
     }
+    return means, apart
 
 
 def main() -> int:
@@ -83,22 +92,29 @@ def main() -> int:
     parser.add_argument("data", type=Path)
     parser.add_argument("weights", nargs="+")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--half", choices=["fp16", "bf16"])
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     every = pairs(options.data)
     columns = list(dict.fromkeys(pair[0] for pair in every))
-    print(f"{'':<40}" + "".join(f"{column:>12}" for column in columns) + f"{'drift':>9}")
+    print(
+        f"{'':<40}"
+        + "".join(f"{column:>12}" for column in columns)
+        + f"{'drift':>9}"
+        + f"{options.half or '':>12}"
+    )
     found: dict[str, Any] = {}
     for weights in options.weights:
-        table = errors(weights, every, options.device)
-        found[weights] = table
+        table, apart = errors(weights, every, options.device, options.half)
+        found[weights] = {"epe": table, "apart": apart}
         means = {n: float(np.mean([table[c][n] for c in columns])) for n in ITERATIONS}
         drift = means[32] / min(means[n] for n in (4, 8, 12, 20)) - 1
         numbers = "".join(f"{table[column][20]:12.3f}" for column in columns)
-        print(f"{weights[-40:]:<40}{numbers}{100 * drift:+8.1f}%", flush=True)
+        worst = f"{max(apart):12.4f}" if apart else ""
+        print(f"{weights[-40:]:<40}{numbers}{100 * drift:+8.1f}%{worst}", flush=True)
     if options.output:
         origin = provenance(device=torch.device(options.device))
-        text = json.dumps({"provenance": origin, "epe": found}, indent=1)
+        text = json.dumps({"provenance": origin, "weights": found}, indent=1)
         options.output.write_text(text, encoding="utf-8")
     return 0
 
