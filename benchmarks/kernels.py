@@ -3,9 +3,9 @@
     python benchmarks/kernels.py [-o kernels.json] [--only NAME] [--tune]
 
 First every kernel is checked against its reference (see kernel_checks.py). Then each is timed, beside
-torch where torch has the same. The limits are measured in the same run: bandwidth by a copy, operations
-by a large product. A kernel's share is the longer of bytes / bandwidth and operations / rate, over its
-time. Bytes of lookups are counted in sectors of 32 bytes, the least that memory hands over. Times are of
+torch where torch has the same. The limits are measured in the same run: bandwidth by a copy, that of the L2
+cache by a copy that fits into it, operations by a large product. A kernel's share is the longest of bytes /
+bandwidth, bytes from L2 / its bandwidth, and operations / rate, over its time. Bytes of lookups are counted in sectors of 32 bytes, the least that memory hands over. Times are of
 launches recorded in a CUDA graph, so that starting them does not count. Exits with 1 if a kernel errs.
 """
 
@@ -47,7 +47,10 @@ SECTOR = 32
 
 
 class Row(NamedTuple):
-    """What is timed; beside: the same by torch, if it has it; bytes and operations of one run."""
+    """What is timed; beside: the same by torch, if it has it; bytes and operations of one run.
+
+    cached: bytes that have to come from the L2 cache, where they are more than those from memory
+    """
 
     name: str
     run: Callable[[], object]
@@ -55,6 +58,7 @@ class Row(NamedTuple):
     operations: float
     rate: str = "float16"
     beside: Callable[[], object] | None = None
+    cached: float = 0.0
 
 
 def milliseconds(run: Callable[[], object], repeats: int = 20) -> float:
@@ -86,6 +90,8 @@ def limits() -> dict[str, float]:
     x = torch.empty(2**29, dtype=torch.float16, device="cuda")
     y = torch.empty_like(x)
     found = {"bandwidth": 2 * x.nbytes / (1e-3 * milliseconds(lambda: y.copy_(x)))}
+    some, there = x[: 2**22], y[: 2**22]  # 16 MiB in all
+    found["L2"] = 2 * some.nbytes / (1e-3 * milliseconds(lambda: there.copy_(some)))
     for name, dtype, tf32 in (
         ("float16", torch.float16, False),
         ("tf32", torch.float32, True),
@@ -125,6 +131,22 @@ def sector_bytes(coords: Tensor, total: int, size: int) -> float:
         count += int(sectors[seen].sum())
         first = first + high * wide
     return count * float(SECTOR)
+
+
+def box_bytes(coords: Tensor, channels: int, size: int) -> float:
+    """Bytes that tiles of 8×8 points need of each level: their own features, and all under their windows."""
+    b, _, h, w = coords.shape
+    tile = ondemand.TILE
+    wide = F.pad(coords, (0, -w % tile, 0, -h % tile), mode="replicate")
+    tiles = wide.unfold(2, tile, tile).unfold(3, tile, tile).flatten(4)  # (b, 2, rows, columns, 64)
+    pixels = 0
+    for level in range(LEVELS):
+        first = (tiles / 2**level).floor().long() - RADIUS
+        most = torch.tensor([w >> level, h >> level], device=coords.device).view(1, 2, 1, 1)
+        low = first.amin(-1).clamp(min=0)
+        high = torch.minimum(first.amax(-1) + 2 * RADIUS + 2, most)
+        pixels += int((high - low).clamp(min=0).prod(1).sum()) + tiles[:, 0].numel()
+    return float(pixels) * channels * size
 
 
 def lookups() -> Iterator[Row]:
@@ -185,6 +207,7 @@ def lookups() -> Iterator[Row]:
             2 * n * cells * c,
             rate,
             lambda slow=slow, state=state, coords=coords: slow.lookup(state, coords),
+            box_bytes(coords, c, s),
         )
         yield Row(
             f"on-demand backward {named}",
@@ -194,6 +217,8 @@ def lookups() -> Iterator[Row]:
             least + (n * c + 1.33 * n * c * 2) * s,
             4 * n * cells * c,
             rate,
+            None,
+            box_bytes(coords, c, s) + box_bytes(coords, c, 8),  # features, and sums in float32
         )
         del volume, given, sums
 
@@ -371,12 +396,17 @@ def peak_mib(run: Callable[[], object]) -> float:
 def measure(row: Row, limit: dict[str, float]) -> dict[str, Any]:
     """Times and shares of one row; an error takes the place of its numbers."""
     found: dict[str, Any] = {"name": row.name, "bytes": row.bytes, "operations": row.operations}
+    found["cached"] = row.cached
     try:
         found["peak_mib"] = peak_mib(row.run)
         found["ms"] = milliseconds(row.run)
-        by_bytes, by_rate = row.bytes / limit["bandwidth"], row.operations / limit[row.rate]
-        found["binds"] = "bytes" if by_bytes > by_rate else row.rate
-        found["share"] = max(by_bytes, by_rate) / (1e-3 * found["ms"])
+        least = {
+            "bytes": row.bytes / limit["bandwidth"],
+            "L2": row.cached / limit["L2"],
+            row.rate: row.operations / limit[row.rate],
+        }
+        found["binds"] = max(least, key=lambda name: least[name])
+        found["share"] = max(least.values()) / (1e-3 * found["ms"])
     except Exception as error:  # one row must not cost the others
         found["error"] = f"{type(error).__name__}: {error}"[:300]
         torch.cuda.synchronize()
@@ -491,7 +521,7 @@ def main() -> int:
     torch.cuda.empty_cache()
     limit = limits()
     print(
-        f"limits: copy {limit['bandwidth'] / 1e12:.2f} TB/s; "
+        f"limits: copy {limit['bandwidth'] / 1e12:.2f} TB/s, in L2 {limit['L2'] / 1e12:.2f}; "
         f"products {limit['float16'] / 1e12:.0f} (fp16), {limit['tf32'] / 1e12:.0f} (TF32), "
         f"{limit['float32'] / 1e12:.0f} (float32) TFLOP/s"
     )
