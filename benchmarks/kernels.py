@@ -5,8 +5,9 @@
 First every kernel is checked against its reference (see kernel_checks.py). Then each is timed, beside
 torch where torch has the same. The limits are measured in the same run: bandwidth by a copy, that of the L2
 cache by a copy that fits into it, operations by a large product. A kernel's share is the longest of bytes /
-bandwidth, bytes from L2 / its bandwidth, and operations / rate, over its time. Bytes of lookups are counted in sectors of 32 bytes, the least that memory hands over. Times are of
-launches recorded in a CUDA graph, so that starting them does not count. Exits with 1 if a kernel errs.
+bandwidth, bytes from L2 / its bandwidth, and operations / rate, over its time. Bytes of lookups are counted in
+sectors of 32 bytes, the least that memory hands over. Times are of launches recorded in a CUDA graph, so that
+starting them does not count. Exits with 1 if a kernel errs.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def sector_bytes(coords: Tensor, total: int, size: int) -> float:
 
 def box_bytes(coords: Tensor, channels: int, size: int) -> float:
     """Bytes that tiles of 8×8 points need of each level: their own features, and all under their windows."""
-    b, _, h, w = coords.shape
+    h, w = coords.shape[2:]
     tile = ondemand.TILE
     wide = F.pad(coords, (0, -w % tile, 0, -h % tile), mode="replicate")
     tiles = wide.unfold(2, tile, tile).unfold(3, tile, tile).flatten(4)  # (b, 2, rows, columns, 64)
