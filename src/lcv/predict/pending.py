@@ -17,15 +17,17 @@ class Pending:
 
     def __init__(self, flows: Flows, plan: Plan, notes: tuple[str, ...]) -> None:
         self.flows, self.plan, self.notes, self.low = flows, plan, notes, flows.low
-        on_gpu = flows.flow.device.type == "cuda"
-        self._computed = torch.cuda.current_stream().record_event() if on_gpu else None
+        device = flows.flow.device
+        is_gpu = device.type == "cuda"
+        self._computed = torch.cuda.current_stream(device).record_event() if is_gpu else None
 
     def result(self) -> FlowResult:
-        """Wait for it; any thread may. What the device has been told since goes on meanwhile."""
+        """Wait for it. What the device has been told since goes on meanwhile."""
         if self._computed is None:
             return FlowResult(**_as_arrays(self.flows), plan=self.plan, notes=self.notes)
-        with torch.cuda.stream(torch.cuda.Stream(self.flows.flow.device)):
-            torch.cuda.current_stream().wait_event(self._computed)
+        stream = torch.cuda.Stream(self.flows.flow.device)
+        stream.wait_event(self._computed)
+        with torch.cuda.stream(stream):
             return FlowResult(**_as_arrays(self.flows), plan=self.plan, notes=self.notes)
 
 
