@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -93,7 +94,8 @@ def test_networks_with_one_strategy_are_planned_too(make, name):
 def test_the_volume_is_counted_exactly(make):
     """The bytes that the table does not have to know: every level of the pyramid, padded."""
     matcher = make().matcher.with_strategy("all-pairs")
-    counted = memory.volume_bytes(matcher.model, 96, 136)
+    counted = memory.volume_bytes(matcher, 96, 136)
+    assert memory.volume_bytes(dataclasses.replace(matcher, half="fp16"), 96, 136) == counted // 2
     volume = matcher.model.cost_volume
     state = volume.build(torch.zeros(1, 8, 12, 17), torch.zeros(1, 8, 12, 17))
     assert counted == sum(costs.numel() * costs.element_size() for costs in state.costs)

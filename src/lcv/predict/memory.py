@@ -125,8 +125,8 @@ class Planner:
             return None
         costs = self.costs[strategy]
         height, width = size if tiling is None else (tiling.height, tiling.width)
-        model = self.matcher.with_strategy(strategy).model
-        of_tile = volume_bytes(model, height, width) + costs["per_pixel"] * height * width
+        matcher = self.matcher.with_strategy(strategy)
+        of_tile = volume_bytes(matcher, height, width) + costs["per_pixel"] * height * width
         of_image = 0 if tiling is None else costs["per_image_pixel"]
         of_image += sum(costs[key] for key in ("both_ways", "warp_error") if getattr(wanted, key))
         return int(costs["constant"] + of_tile + of_image * size[0] * size[1])
@@ -177,7 +177,11 @@ def costs_of(network: str, device: str) -> Any:
     return table.get(device, table["cpu"]).get(network)
 
 
-def volume_bytes(model: Any, height: int, width: int) -> int:
+def volume_bytes(matcher: Matcher, height: int, width: int) -> int:
     """What the cost volume of an image takes, where the network has one that can say so."""
+    model: Any = matcher.model
     count = getattr(getattr(model, "cost_volume", None), "bytes", None)
-    return 0 if count is None else int(count(-(-height // model.stride), -(-width // model.stride)))
+    if count is None:
+        return 0
+    in_float32 = int(count(-(-height // model.stride), -(-width // model.stride)))
+    return in_float32 // (1 if matcher.half is None else 2)
