@@ -16,6 +16,10 @@ NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 """What a file system answers that knows no locks, as some of a cluster do not."""
 
 
+class Busy(FileError):
+    """Another process holds the lock."""
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
     """A temporary name beside `path`; renamed to it when the block ends well, removed otherwise.
@@ -125,7 +129,7 @@ def make_folder(folder: Path) -> None:
 def only_one(path: Path, busy: str | None = None) -> Iterator[None]:
     """While the block runs, whoever else wants `path` waits, in this process or another.
 
-    busy: where waiting would make no sense, what to say to who comes second (a FileError)
+    busy: where waiting would make no sense, what to say to who comes second (a `Busy`)
     The lock is a file `path`.lock, gone afterwards, and the system's own: it ends with its holder,
     however that ends. Where the system has no such locks (Windows), nobody waits.
     """
@@ -147,7 +151,7 @@ def only_one(path: Path, busy: str | None = None) -> Iterator[None]:
                 break
             os.close(handle)
             if busy is not None and isinstance(error, BlockingIOError):
-                raise FileError(busy) from None
+                raise Busy(busy) from None
             raise FileError(f"{lock}: cannot be made and locked: {_reason(error)}") from None
         # Its last holder removes the file, so what was waited for may be a file without a name.
         if os.fstat(handle).st_nlink:

@@ -25,11 +25,6 @@ def run(arguments: list[str]) -> int:
         return _show(options)
     if options.output is None:
         raise ArgumentError("-o is missing, wanted the study's folder; or --show FOLDER")
-    if options.together and options.jobs > 1:
-        raise ArgumentError(
-            f"--jobs is {options.jobs}, and columns side by side share one process; wanted --jobs "
-            f"or --together, not both"
-        )
 
     from lcv.studies import ablation_show
     from lcv.studies.ablation import run as run_study
@@ -51,15 +46,7 @@ def run(arguments: list[str]) -> int:
         options.split,
         not options.no_weights,
     )
-    outcome = run_study(
-        study,
-        options.device,
-        options.jobs,
-        options.minutes,
-        _say,
-        (_watch,),
-        options.together,
-    )
+    outcome = run_study(study, options.device, options.minutes, _say, (_watch,), options.together)
     written = ablation_show.write(study)
     ablation_show.print_tables(study)
     print(f"{options.output}: {', '.join(written)}")
@@ -69,8 +56,8 @@ def run(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    if outcome.interrupted:
-        left = len(outcome.left)
+    left = len(outcome.left)
+    if left:
         print(f"stopped with {left} cell{'s' * (left != 1)} to do; the same command goes on")
         return INTERRUPTED
     return 0
@@ -83,7 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Train from the same weights with different kinds of W, on the same batches in\n"
         "the same order, and compare with training on without W. The same command\n"
-        "goes on where it stopped.",
+        "continues a stopped study.",
         epilog=f"columns:\n{columns}\n\nexamples:\n"
         "  lcv ablate --model raft-small --weights raft-small.pth --seeds 0 1 2 -o out\n"
         "  lcv ablate --recipe vcn_kitti --data-root datasets --weights vcn.pth "
@@ -123,7 +110,6 @@ def make_parser() -> argparse.ArgumentParser:
         default=SPLITS[0],
         help="which scenes of files are held out (hash)",
     )
-    add("--jobs", type=whole, default=1, help="cells at once, each in a process (1)")
     add("--together", action="store_true", help="all columns of a seed side by side in one process")
     add("--minutes", type=positive, help="stop and save after these")
     add("--no-weights", action="store_true", help="keep no weights of finished cells")

@@ -112,24 +112,14 @@ class Study:
     def weights(self) -> Path | None:
         return None if self.base.model.weights is None else find(self.base.model.weights)
 
-    def with_weights(self, file: str | None = None) -> Study:
-        """The study with its weights where they lie, told from others by their hash.
-
-        A study that was read knows only the file's name. file: where it is; by default here, by
-        that name
-        """
-        wanted = file or self.base.model.weights
-        if wanted is None:
-            return self
-        found = find(wanted)
-        if sha256_of(found) != self.weights_sha256:
+    def check_weights(self) -> None:
+        """Refuse other weights than the study began with; a study that was read knows their name only."""
+        found = self.weights()
+        if found is not None and sha256_of(found) != self.weights_sha256:
             raise FileError(
                 f"{found}: is not the file that {self.folder} began with, {self.base.model.weights} "
                 f"of the sha256 {self.weights_sha256}; give that one with --weights"
             )
-        return replace(
-            self, base=replace(self.base, model=replace(self.base.model, weights=wanted))
-        )
 
     def as_dict(self) -> dict[str, Any]:
         return {
