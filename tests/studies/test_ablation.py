@@ -25,7 +25,7 @@ from lcv.models.published import sha256_of
 from lcv.models.raft import RAFT
 from lcv.studies import ablation
 from lcv.studies.ablation import run
-from lcv.studies.ablation_show import markdown, plot, write
+from lcv.studies.ablation_show import markdown, write
 from lcv.studies.ablation_study import prepare, read_study
 from lcv.studies.ablation_summary import summarise
 from lcv.studies.columns import BY_NAME, PAPER, choose, config_for
@@ -148,11 +148,10 @@ def test_table_and_plot(seven):
     assert "13 of 13 cells are done" in text
     assert "| P only (null control) | 2 |" in text
     assert text.count("| full LCV | 2 |") == 2  # best and last
-    picture = plot(study)
-    assert picture.startswith("<svg")
-    assert "1×1 convolution" in picture
     assert write(study) == ["table.md", "plot.svg"]
-    assert (study.folder / "plot.svg").read_text() == picture
+    picture = (study.folder / "plot.svg").read_text()
+    assert "<svg" in picture
+    assert "1×1 convolution" in picture
 
 
 def press(*, at):

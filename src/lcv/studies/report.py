@@ -10,9 +10,9 @@ from typing import Any
 
 from lcv.errors import ArgumentError
 from lcv.files import check_output, whole_file
+from lcv.studies.blocks import Block, Heading, Row, TableBlock, markdown
 from lcv.studies.report_ablation import ablation
-from lcv.studies.report_blocks import Block, Heading, Row, TableBlock
-from lcv.studies.report_page import markdown, page
+from lcv.studies.report_page import page
 from lcv.studies.report_robust import robustness
 from lcv.studies.report_sources import (
     Ablation,

@@ -10,7 +10,7 @@ from lcv.evaluate.metrics import METRICS
 from lcv.evaluate.results import DatasetResult, Result
 from lcv.evaluate.tables import number
 from lcv.studies import paper
-from lcv.studies.report_blocks import Block, Folded, Heading, Points, Row, TableBlock, Words
+from lcv.studies.blocks import Block, Folded, Heading, Points, Row, TableBlock, Words
 
 WHOLE = {
     "sintel-clean": SINTEL_TOTALS["training"],
