@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from lcv.errors import FileError
 
@@ -37,6 +39,29 @@ def whole_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterato
         raise FileError(f"{path}: writing failed, nothing was left behind: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str, overwrite: bool = False) -> None:
+    """A whole file of text in UTF-8."""
+    with whole_file(path, overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_json(path: Path, wanted: str, version: str | None = None) -> dict[str, Any]:
+    """A file of JSON with names and values. wanted: what it should be; version: its "format"."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {_reason(error)}") from None
+    except (ValueError, RecursionError):
+        raise FileError(f"{path}: is not JSON; wanted {wanted}") from None
+    if not isinstance(said, dict):
+        raise FileError(f"{path}: holds a {type(said).__name__}; wanted {wanted}")
+    if version is not None and said.get("format") != version:
+        raise FileError(
+            f"{path}: its format is {said.get('format')!r}, not {version!r}; wanted {wanted}"
+        )
+    return said
 
 
 def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from lcv.errors import LcvError
-from lcv.files import whole_file
+from lcv.files import whole_file, write_text
 from lcv.inner_product import InnerProduct, Spectral
 from lcv.inner_product.interpret import summarise
 from lcv.models.cards import Card, save_weights
@@ -63,8 +63,7 @@ def measure_cell(
     result["seconds"] = round(time.perf_counter() - began, 1)
     result["provenance"] = provenance(study.weights(), device=device)
     _keep_weights(study, cell, model, result)
-    with whole_file(folder / "result.json", overwrite=True) as temporary:
-        temporary.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    write_text(folder / "result.json", json.dumps(result) + "\n", overwrite=True)
     (folder / "failure.txt").unlink(missing_ok=True)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
@@ -124,5 +123,4 @@ def lighten(folder: Path) -> None:
 def note_failure(folder: Path, error: LcvError) -> None:
     """Why a cell failed, for the table; a later run tries again."""
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder / "failure.txt", overwrite=True) as temporary:
-        temporary.write_text(f"{error}\n", encoding="utf-8")
+    write_text(folder / "failure.txt", f"{error}\n", overwrite=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lcv.evaluate.tables import Grid
-from lcv.files import whole_file
+from lcv.files import write_text
 from lcv.studies import blocks
 from lcv.studies.ablation_study import Study
 from lcv.studies.ablation_summary import Interval, Row, Table, summarise
@@ -175,6 +175,5 @@ def write(study: Study) -> list[str]:
     if plot is not None:
         files["plot.svg"] = plot
     for name, text in files.items():
-        with whole_file(study.folder / name, overwrite=True) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(study.folder / name, text, overwrite=True)
     return [*files, *([NO_PLOTS] if drawn and plot is None else [])]

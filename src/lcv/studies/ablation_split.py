@@ -21,7 +21,7 @@ from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.errors import ArgumentError
 from lcv.evaluate.sources import records_in
-from lcv.files import whole_file
+from lcv.files import write_text
 from lcv.train.batches import texture_bank
 from lcv.train.config import DataConfig, TrainConfig
 from lcv.train.files import list_records, name_of
@@ -130,8 +130,7 @@ def write_list(records: Collection[Record], path: Path) -> None:
             )
         files = [Path(str(each)).absolute() for each in (record.image1, record.image2, record.flow)]
         lines.append(" ".join(_quoted(str(file)) for file in files))
-    with whole_file(path, overwrite=True) as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(path, "\n".join(lines) + "\n", overwrite=True)
 
 
 def held_out_records(data: DataConfig, path: str | Path) -> list[Record]:

@@ -18,7 +18,7 @@ from lcv.cost_volume.expect import expect
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.random import Draws
 from lcv.errors import FileError
-from lcv.files import check_output, whole_file
+from lcv.files import check_output, write_text
 
 FORMAT = "lcv patch 1"
 GREY = 127
@@ -79,9 +79,8 @@ def save_patch(
     patch = Patch(path.stem, levels.float())
     described = {"format": FORMAT, "file": path.name, "pixels_sha256": patch.sha256, **card}
     write_image(path, np.ascontiguousarray(levels.permute(1, 2, 0).numpy()), overwrite)
-    with whole_file(card_path(path), overwrite) as temporary:
-        text = json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(card_path(path), text + "\n", overwrite)
     return Patch(path.stem, patch.pixels, described)
 
 

@@ -1,4 +1,4 @@
-"""The pairs that a patch is learned on: procedural ones that come again, or those of a dataset."""
+"""The pairs that a patch is learned on: procedural ones, or those of a dataset."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ def procedural_frames(
 ) -> Iterator[Frames]:
     """Endless procedural pairs, of the seeds and textures of training: the benchmark has others.
 
-    About `pool` pairs are made, as they are wanted, and kept; from then on they come again, their
-    batches in an order that is drawn anew each time round.
+    About `pool` pairs are made and kept; after that their batches repeat, in a new order each time.
     """
     bank = procedural_bank("train", device=str(torch.empty(0, device=device).device))
     kept: list[Frames] = []
@@ -52,7 +51,7 @@ def dataset_frames(
 ) -> Iterator[Frames]:
     """The frames of a dataset, pair after pair, again and again; truth is not read.
 
-    They come at their own sizes, one at a time, in an order that is drawn anew each time round.
+    They come at their own sizes, one at a time, in a new order each time.
     """
     records = [
         record

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lcv.errors import ArgumentError
-from lcv.files import check_output, whole_file
+from lcv.files import check_output, write_text
 from lcv.studies.blocks import Block, Heading, Row, TableBlock, markdown
 from lcv.studies.report_ablation import ablation
 from lcv.studies.report_page import page
@@ -59,8 +59,7 @@ def write_report(
         (output, page(title, BY_COLOUR + SUBTITLE, blocks)),
         (text, markdown(title, BY_MARK + SUBTITLE, blocks)),
     ):
-        with whole_file(path, overwrite) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+        write_text(path, content, overwrite)
     return [output, text]
 
 

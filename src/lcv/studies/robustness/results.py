@@ -15,7 +15,7 @@ from typing import Any
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.compare import bootstrap_interval, first_difference
 from lcv.evaluate.metrics import METRICS, metrics_from
-from lcv.files import whole_file
+from lcv.files import read_json, write_text
 
 FORMAT = "lcv robustness 1"
 NONE = "none"
@@ -102,24 +102,13 @@ class Study:
         }
 
     def save(self, path: Path) -> None:
-        """Write the file anew; it is whole at any moment."""
-        text = json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False, indent=None)
-        with whole_file(path, overwrite=True) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+        text = json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False)
+        write_text(path, text + "\n", overwrite=True)
 
 
 def read_study(path: Path) -> Study:
     """A study that `Study.save` wrote."""
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise FileError(f"{path}: is not JSON; wanted a result that `lcv robust` wrote") from None
-    if not isinstance(said, dict) or said.get("format") != FORMAT:
-        raise FileError(
-            f"{path}: its format is not {FORMAT!r}; wanted a result that `lcv robust` wrote"
-        )
+    said = read_json(path, "a result that `lcv robust` wrote", FORMAT)
     own = ("format", "settings", "identities", "groups", "cells")
     try:
         study = Study(

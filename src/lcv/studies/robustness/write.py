@@ -10,7 +10,7 @@ import torch
 
 from lcv.data.formats.image import write_image
 from lcv.evaluate.protocols import Protocol
-from lcv.files import whole_file
+from lcv.files import whole_file, write_text
 from lcv.studies import blocks
 from lcv.studies.charts import NO_PLOTS
 from lcv.studies.robustness.pairs import Source
@@ -41,9 +41,10 @@ def write_outputs(
         source: {metric: curves_of(study, source, metric) for metric in INTERVALS}
         for source in study.groups
     }
-    _text(folder / "curves.json", json.dumps(curves, indent=1, ensure_ascii=False))
+    text = json.dumps(curves, indent=1, ensure_ascii=False)
+    write_text(folder / "curves.json", text, overwrite=True)
     said.append(f"{folder / 'curves.json'}: the points of all curves, with intervals")
-    _text(folder / "robustness.md", markdown(study))
+    write_text(folder / "robustness.md", markdown(study), overwrite=True)
     said.append(f"{folder / 'robustness.md'}: tables")
     try:
         said += _plots(study, folder)
@@ -83,11 +84,6 @@ def markdown(study: Study) -> str:
     )
     tables = [*level_tables(study), *versus_tables(study, 2), *harm_tables(study, 2)]
     return blocks.markdown("Robustness", intro, tables)
-
-
-def _text(path: Path, text: str) -> None:
-    with whole_file(path, overwrite=True) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 def _file(name: str) -> str:
