@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +15,7 @@ from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.data.synthetic.textures import procedural_bank
 from lcv.errors import FileError
+from lcv.evaluate.calling import image_tensor
 
 Frames = tuple[Tensor, Tensor, Tensor | None]
 """b pairs: two (b, 3, h, w) in 0 … 255, and their flow (b, 2, h, w) if it is known."""
@@ -64,11 +64,11 @@ def dataset_frames(
     for around in itertools.count():
         for index in _order(seed, around, len(records)):
             record = records[index]
-            pair = [
-                torch.from_numpy(np.array(read_frame(frame))).to(device).movedim(2, 0)[None].float()
+            first, second = (
+                image_tensor(read_frame(frame), torch.device(device)).float()
                 for frame in (record.image1, record.image2)
-            ]
-            yield pair[0], pair[1], None
+            )
+            yield first, second, None
 
 
 def _order(seed: int, around: int, count: int) -> list[int]:

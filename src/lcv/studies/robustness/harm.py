@@ -1,9 +1,8 @@
-"""The harm that a patch does far from itself, and how much of it is the patch's own.
+"""The harm that a patch does far from itself, compared with random patches.
 
 Far is further than the study's margin outside the rim. Harm in a pair is the mean error of its far
-pixels with the patch less that without. A random patch at the same place does some harm too; what a
-learned patch does beyond it is compared pair by pair. There are two such controls: random pixels,
-the one that the question is about, and a random patch of the learned one's statistics.
+pixels with the patch less that without. Controls at the same place are random pixels and a random
+patch with the statistics of the learned one.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ def harms(study: Study) -> list[dict[str, Any]]:
     """One row for every source, network, patch and size that has been measured with random pixels.
 
     A patch is white-box for the network whose parameters its card names, black-box for all others.
-    Every row names its numbers: means over pairs, in px, and 95 % intervals; those of the second
-    control are None where it was not measured.
+    Numbers are means over pairs in px and 95 % intervals; None where a control was not measured.
     """
     rows = []
     for source, network, stress, level in study.cells:

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from lcv.data.record import Record
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.protocols import Protocol
-from lcv.evaluate.run import Readable
+from lcv.evaluate.run import Readable, tensors_of
 from lcv.evaluate.sources import records_in
 from lcv.models.published import sha256_of
 from lcv.studies.robustness.registry import Pairs
@@ -93,21 +92,9 @@ def read_pair(record: Readable, index: int, device: torch.device, protocol: Prot
             f"{record.dataset}, pair {record.name}: reading it needs the package {error.name}, "
             f"which is not installed here; install it, or leave {record.dataset} out"
         ) from None
-    if sample.flow is None or sample.valid is None:
-        raise ArgumentError(
-            f"{record.dataset}, pair {record.name}: has no truth to measure against"
-        )
-    valid = sample.valid
-    if protocol.validity == "not-invalid" and sample.invalid is not None:
-        valid = valid & ~sample.invalid
-    if protocol.limit is not None:
-        valid = valid & (np.abs(sample.flow) < protocol.limit).all(-1)
-    first, second, flow = (
-        torch.from_numpy(np.array(array)).to(device).movedim(2, 0)[None].float()
-        for array in (sample.image1, sample.image2, sample.flow)
-    )
-    known = torch.from_numpy(np.array(valid)).to(device)[None, None]
-    return Pairs(first, second, flow, known, (index,))
+    image1, image2, flow, valid, *_ = tensors_of(record, sample, protocol, device)
+    known = valid[None, None]
+    return Pairs(image1.float(), image2.float(), flow[None].float(), known, (index,))
 
 
 def _joined(pairs: list[Pairs]) -> Pair:

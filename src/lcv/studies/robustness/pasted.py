@@ -62,9 +62,9 @@ def _paste(
     pairs: Pairs, level: float, seed: int, *, patch: Patch, kind: str, rule: str, margin: float
 ) -> Pairs:
     image = pairs.image1
-    # A patch and its controls share their places, so that they can be compared pair by pair.
+    # A patch and its controls lie at the same places, to be compared pair by pair.
     draws = Draws(seed_of(seed, "patch", level), pairs.indices, image.device)
-    centre = does.places(draws, image, level)
+    centre = does.places_at(draws.uniform("place", (2,)), image, level)
     pixels = _PASTED[kind][1](patch, seed, pairs.indices).to(image)
     done = pairs.both(lambda frame: does.apply_patch(frame, pixels, centre, level))
     far = ~does.disc(image, centre, level + 2 * margin)
@@ -100,7 +100,6 @@ def with_patches(
                 PATCH_SIZES,
                 partial(_paste, patch=patch, kind=kind, rule=rule, margin=margin),
                 shown=100.0,
-                paper=PATCH_SIZES,
                 patch=patch,
                 control=kind != "patch",
                 twin=None if first == name else first,

@@ -47,7 +47,7 @@ Function = Callable[[Pairs, float, int], Pairs]
 class Stress:
     """One way to disturb frames, and how severely.
 
-    levels:  what is measured;  paper: those among them that the paper's table 4 has
+    levels:  what is measured; those of gamma, noise and patches are the paper's
     neutral: the level that changes nothing, if there is one
     shown:   the level for pictures; `choose` sees to it that it is one of `levels`
     log:     levels are drawn on a logarithmic axis
@@ -61,7 +61,6 @@ class Stress:
     levels: tuple[float, ...]
     function: Function
     shown: float
-    paper: tuple[float, ...] = ()
     neutral: float | None = None
     log: bool = False
     patch: Patch | None = None
@@ -118,7 +117,6 @@ STRESSES: dict[str, Stress] = {
             _GAMMA,
             _both(does.gamma),
             shown=0.3,
-            paper=_GAMMA,
             neutral=1.0,
             log=True,
         ),
@@ -129,7 +127,6 @@ STRESSES: dict[str, Stress] = {
             _NOISE,
             _noise_variance,
             shown=0.01,
-            paper=_NOISE,
             neutral=0.0,
             log=True,
         ),
@@ -140,7 +137,6 @@ STRESSES: dict[str, Stress] = {
             _NOISE,
             _noise_deviation,
             shown=0.1,
-            paper=_NOISE,
             neutral=0.0,
             log=True,
         ),

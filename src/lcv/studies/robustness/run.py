@@ -258,7 +258,6 @@ def _described(
             s.name: {
                 "label": s.label,
                 "unit": s.unit,
-                "paper": list(s.paper),
                 "neutral": s.neutral,
                 "log": s.log,
                 "patch": None if s.patch is None else dict(s.patch.card),

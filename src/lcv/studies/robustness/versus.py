@@ -1,8 +1,4 @@
-"""Is one network more robust than another? Every two of them, pair by pair, under every stress.
-
-Two questions are asked at each level. Which has the smaller error there? That one may have been the
-better already on frames as they are, so: to which does the stress add more?
-"""
+"""Is one network more robust than another? Every two of them, pair by pair, under every stress."""
 
 from __future__ import annotations
 
@@ -16,17 +12,14 @@ from lcv.studies.robustness.results import NONE, Study, interval
 
 
 def differences(study: Study) -> list[dict[str, Any]]:
-    """One row for every source, two networks, stress and level that both have been measured at.
+    """One row for every source, two networks, stress and level that both were measured at.
 
-    With e the mean error of a pair under the stress and e₀ that of its frames as they are, `first`
-    (1) named before `second` (2):
-        difference   mean over pairs of e₁ − e₂; below zero the first is the better
+    With e the mean error of a pair under the stress and e₀ that without, of the networks 1 and 2:
+        difference   mean over pairs of e₁ − e₂; below zero the first is better
         added        mean over pairs of (e₁ − e₁₀) − (e₂ − e₂₀); below zero it suffers less
-    both in px, with 95 % bootstrap intervals over scenes (None for too few), in how many pairs it is
-    below and above zero, and the p of a sign test of these two counts. The test asks about most pairs
-    and the interval about the mean, which a few pairs can decide: they may point to different sides.
-    `added` is None on frames as they are. Left out are controls of patches, of which nothing is asked,
-    and levels at which a stress does nothing, which would count frames as they are twice.
+    in px, with 95 % bootstrap intervals over scenes (None for too few), the number of pairs below
+    and above zero, and the p of a sign test of these. The interval is about the mean, which a few
+    pairs can decide, the test about most pairs. Controls of patches and neutral levels are left out.
     """
     rows = []
     for source, groups in study.groups.items():
@@ -64,11 +57,11 @@ def about_differences(rows: Sequence[dict[str, Any]]) -> str:
     """What the numbers of these rows are, and how many of their intervals leave out zero."""
     said = (
         "EPE of the first network less that of the second, px: the mean over pairs with its 95 % "
-        "interval over scenes; below zero the first is the better. Added by the stress: the same "
-        "less the difference on frames as they are; below zero it suffers less. Then in how many "
-        "pairs it is below and above zero, and the p of a sign test of these counts, which is about "
-        "most pairs and not about the mean: a few pairs can draw the mean to the other side. Under a "
-        "patch, pixels count by the rule above."
+        "interval over scenes; below zero the first is better. Added by the stress: the same less "
+        "the difference on frames as they are; below zero the first suffers less. Then in how many "
+        "pairs it is below and above zero, and the p of a sign test of these counts. The test is "
+        "about most pairs; a few pairs can move the mean to the other side. Under a patch, pixels "
+        "count by the rule above."
     )
     counted = [leave_out_zero(rows, name) for name in ("difference", "added")]
     without, spans = (sum(numbers) for numbers in zip(*counted, strict=True))
