@@ -20,7 +20,7 @@ from torch import nn
 
 from lcv.errors import ArgumentError, LcvError
 from lcv.files import Busy, only_one
-from lcv.studies.ablation_cell import lighten, measure_cell, note_failure, untrained
+from lcv.studies.ablation_cell import measure_cell, note_failure, untrained
 from lcv.studies.ablation_show import write
 from lcv.studies.ablation_study import Cell, Study
 from lcv.studies.columns import config_for
@@ -140,8 +140,6 @@ class _Runner:
                 self._failed(cell, end.error)
             elif end.model is not None and end.steps == config.steps and not self.stop():
                 self._measure(cell, end.model, time.perf_counter() - share)
-            else:
-                lighten(self.study.folder_of(cell))
 
     def _measure(self, cell: Cell, model: nn.Module, began: float) -> None:
         try:

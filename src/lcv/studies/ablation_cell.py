@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from lcv.errors import LcvError
-from lcv.files import whole_file, write_text
+from lcv.files import write_text
 from lcv.inner_product import InnerProduct, Spectral
 from lcv.inner_product.interpret import summarise
 from lcv.models.cards import Card, save_weights
@@ -103,21 +103,6 @@ def _keep_weights(study: Study, cell: Cell, model: nn.Module, result: dict[str, 
         notes=["float16; the scores were measured before rounding"],
     )
     save_weights(model, folder / "weights.safetensors", card, half=True, overwrite=True)
-
-
-def lighten(folder: Path) -> None:
-    """Of an interrupted cell keep what resuming needs: the last checkpoint and the best weights."""
-    checkpoints = Folder(folder)
-    if not checkpoints.path("last").exists():
-        return
-    checkpoints.path("previous").unlink(missing_ok=True)
-    best = checkpoints.path("best")
-    if not best.exists():
-        return
-    content = read(best)
-    if content.pop("optimisers", None) is not None:
-        with whole_file(best, overwrite=True) as temporary, temporary.open("wb") as file:
-            torch.save(content, file)
 
 
 def note_failure(folder: Path, error: LcvError) -> None:

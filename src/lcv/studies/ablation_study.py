@@ -115,7 +115,7 @@ class Study:
         return None if self.base.model.weights is None else find(self.base.model.weights)
 
     def check_weights(self) -> None:
-        """Refuse other weights than the study began with; a study that was read knows their name only."""
+        """Refuse weights other than those the study began with."""
         found = self.weights()
         if found is not None and sha256_of(found) != self.weights_sha256:
             raise FileError(
@@ -241,14 +241,10 @@ def _check(base: TrainConfig, seeds: Sequence[int], pairs: int) -> None:
         raise ArgumentError(f"seeds are {list(seeds)}, wanted whole numbers from 0 to 2³⁰ − 1")
     if pairs < 1:
         raise ArgumentError(f"pairs is {pairs}, wanted at least 1")
-    if base.validate_every < 1:
+    if not 1 <= base.validate_every <= base.steps:
         raise ArgumentError(
-            "validate_every is 0, so no best checkpoint could be chosen; wanted at least 1"
-        )
-    if base.validate_every > base.steps:
-        raise ArgumentError(
-            f"validate_every is {base.validate_every} and there are {base.steps} steps; wanted at "
-            f"most as many, so that a best checkpoint can be chosen"
+            f"validate_every is {base.validate_every} and there are {base.steps} steps; wanted 1 to "
+            f"{base.steps}, so that a best checkpoint can be chosen"
         )
 
 

@@ -92,10 +92,10 @@ def is_possible(network: FlowModel, column: Column) -> bool:
 
 
 def choose(network: FlowModel, names: Sequence[str] = ("paper",)) -> tuple[Column, ...]:
-    """The columns of these names, in the order of the list above; "paper", "ours", "all" are sets.
+    """The columns of these names or sets ("paper", "ours", "all"), and always "continued".
 
-    Of a set come those that the network can have, and none twice ("LCV, left" is "full LCV" where
-    left is the default). "continued" is always among them.
+    Of a set, columns that the network cannot have are left out, and those equal to another one there
+    ("LCV, left" is "full LCV" where left is the default).
     """
     sets = {"paper": PAPER, "ours": OURS, "all": (*PAPER, *OURS)}
     wanted = {REFERENCE}

@@ -52,12 +52,7 @@ SUPERVISED_NOTES = (
 )
 
 # Method: AEPE train; Fl-bg, Fl-fg, Fl-all test. All on KITTI 2015.
-UNSUPERVISED_HEAD = (
-    "train, AEPE px",
-    "test, Fl-bg %",
-    "test, Fl-fg %",
-    "test, Fl-all %",
-)
+UNSUPERVISED_HEAD = ("train, AEPE px", "test, Fl-bg %", "test, Fl-fg %", "test, Fl-all %")
 UNSUPERVISED: dict[str, tuple[str, ...]] = {
     "DSTFlow": ("16.79", "–", "–", "39"),
     "GeoNet": ("10.81", "–", "–", "–"),

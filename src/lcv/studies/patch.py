@@ -84,14 +84,12 @@ class PatchConfig:
     pool: int = 256
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise ArgumentError(
-                f"PatchConfig: objective is {self.objective!r}, wanted one of {', '.join(OBJECTIVES)}"
-            )
-        if self.recipe not in RECIPES:
-            raise ArgumentError(
-                f"PatchConfig: there is no recipe {self.recipe!r}; there are {', '.join(RECIPES)}"
-            )
+        for name, known in (("objective", OBJECTIVES), ("recipe", RECIPES)):
+            if getattr(self, name) not in known:
+                value = getattr(self, name)
+                raise ArgumentError(
+                    f"PatchConfig: {name} is {value!r}, wanted one of {', '.join(known)}"
+                )
         if not 0 <= self.near <= 1:
             raise ArgumentError(f"PatchConfig: near is {self.near}, wanted a share from 0 to 1")
         if not 0 < self.sizes[0] <= self.sizes[1]:
@@ -109,8 +107,7 @@ class PatchConfig:
 def start_patch(config: PatchConfig) -> Tensor:
     """The picture that learning begins with, one of STARTS: (3, side, side) in 0 … 255.
 
-    Stripes and checks are grey levels 16 and 239, `STRIPE` pixels wide: repeating patterns, whose
-    parts match each other.
+    Stripes and checks have grey levels 16 and 239 and are `STRIPE` pixels wide.
     """
     if config.start == "noise":
         shape = (3, config.side, config.side)
@@ -137,13 +134,11 @@ def learn_patch(
 ) -> tuple[Tensor, list[float]]:
     """A patch (3, side, side) in 0 … 255, and the objective at every step.
 
-    frames: batches of any size up to `config.batch`, on the network's device; it ends the learning
-        if it ends
-    progress: called now and then with steps done, their number, and the objective
-    start: pixels (3, s, s) to begin with, in place of the config's; resized to its side
-    graph: record a step once and replay it, on CUDA, with batches of one size
-    Facts: the network's weights, modes and gradients are left as they were. Between two calls of
-    `progress` nothing waits for the device.
+    frames:   batches of any size up to `config.batch`, on the network's device
+    progress: called every 25 steps with steps done, their number, and the objective
+    start:    pixels (3, s, s) in place of the config's start; resized to its side
+    graph:    record a step once and replay it, on CUDA, with batches of one size
+    Facts: the network's weights, modes and gradients are left as they were.
     """
     device = tensor_of(model).device
     if graph and device.type != "cuda":

@@ -1,4 +1,4 @@
-"""A patch as a file: a PNG, a card beside it that says how it was learned, and random ones like it."""
+"""A patch as a PNG with a card that says how it was learned; and random patches like it."""
 
 from __future__ import annotations
 
@@ -65,10 +65,7 @@ def check_patch_output(path: str | os.PathLike[str], overwrite: bool = False) ->
 
 
 def save_patch(
-    path: str | os.PathLike[str],
-    pixels: Tensor,
-    card: Mapping[str, Any],
-    overwrite: bool = False,
+    path: str | os.PathLike[str], pixels: Tensor, card: Mapping[str, Any], overwrite: bool = False
 ) -> Patch:
     """Write pixels (3, s, s) as a PNG and their card as JSON; returns what `load_patch` would."""
     path = Path(path)
@@ -110,10 +107,9 @@ def random_patches(side: int, seed: int, indices: Sequence[int]) -> Tensor:
 def matched_patches(patch: Patch, seed: int, indices: Sequence[int]) -> Tensor:
     """A random patch for every index, with the statistics of a given one: (n, 3, s, s).
 
-    White noise is given the power spectrum of the patch inside its disc, one random phase for all
-    channels, so that they stay correlated as they were; then the values of each channel inside the
-    disc are replaced, rank by rank, by those of the patch. Facts: every channel inside the disc has
-    exactly the patch's grey levels; the spectrum is the patch's up to that replacement.
+    White noise gets the power spectrum of the patch inside its disc, with one random phase for all
+    channels, which keeps their correlation; then the values of each channel are replaced, rank by
+    rank, by those of the patch. Fact: every channel has exactly the patch's grey levels.
     """
     side = patch.pixels.shape[-1]
     inside = inscribed(side)

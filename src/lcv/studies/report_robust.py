@@ -9,16 +9,7 @@ from pathlib import Path
 from lcv.data.formats.image import read_image
 from lcv.evaluate.metrics import METRICS
 from lcv.studies import paper
-from lcv.studies.blocks import (
-    Block,
-    Folded,
-    Heading,
-    Picture,
-    Points,
-    Row,
-    TableBlock,
-    chart,
-)
+from lcv.studies.blocks import Block, Folded, Heading, Picture, Points, Row, TableBlock, chart
 from lcv.studies.report_sources import Robustness
 from lcv.studies.robustness.pasted import RULES
 from lcv.studies.robustness.plots import CONTROLS, PLAIN, panels

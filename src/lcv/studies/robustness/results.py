@@ -1,7 +1,6 @@
-"""What the study found, as one JSON file that grows cell by cell and can be continued.
+"""The results of a study, as one JSON file that can be continued.
 
-A cell is one network on one source under one stress at one level. Its numbers are kept pair by pair,
-so that anything can be compared later, with the metrics and intervals made from them.
+A cell is one network on one source under one stress at one level, with its numbers pair by pair.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ INTERVALS = {"epe_image": "error", "fl_image": "outlier"}
 """Metrics that get an interval over pairs, and the measure whose mean in a pair they average."""
 
 LEAST_SCENES = 5
-"""A bootstrap of fewer scenes is no interval: of two pairs it spans the two numbers, no more."""
+"""Fewer scenes get no interval: of two, a bootstrap just spans the two numbers."""
 
 Key = tuple[str, str, str, float]
 Columns = dict[str, list[float]]
@@ -36,9 +35,8 @@ Columns = dict[str, list[float]]
 class Study:
     """Settings that decide numbers, and the cells measured so far.
 
-    settings: plain values of JSON; cells of other settings are not mixed with these
-    identities: of every source, network and stress by "kind name": what must not change under a name
-    groups: by source, the scene of each pair
+    identities: hashes by "kind name", of sources, networks and patches
+    about: what they are, for readers; groups: by source, the scene of each pair
     """
 
     settings: dict[str, Any]
@@ -129,8 +127,8 @@ def read_study(path: Path) -> Study:
 def continued(path: Path, wanted: Study) -> Study:
     """The study at `path` if it may be continued with these settings, or `wanted` if there is none.
 
-    More sources, networks, stresses and levels may be added. A changed setting, or another thing
-    under a known name, is refused: numbers of two kinds must not stand in one file.
+    Sources, networks, stresses and levels may be added. A changed setting, or other weights, pairs
+    or patches under a known name, are refused.
     """
     if not path.exists():
         return wanted
@@ -150,19 +148,17 @@ def continued(path: Path, wanted: Study) -> Study:
     if others:
         raise ArgumentError(
             f"{path}: was measured otherwise: {'; '.join(others)}. Give another folder, or say "
-            f"--overwrite to measure everything anew"
+            f"--overwrite to measure everything again"
         )
-    about = {**found.about, **wanted.about}
+    about = found.about | wanted.about
     for name in ("networks", "sources", "stresses"):
-        both = {**found.about.get(name, {}), **wanted.about.get(name, {})}
-        about[name] = both
-    identities = {**found.identities, **wanted.identities}
-    groups = {**found.groups, **wanted.groups}
+        about[name] = found.about.get(name, {}) | wanted.about.get(name, {})
+    identities, groups = found.identities | wanted.identities, found.groups | wanted.groups
     return Study(wanted.settings, identities, about, groups, found.cells)
 
 
 def _another(name: str, found: Study, wanted: Study) -> str:
-    """What is not the same under a known name; of a source, how many pairs there were and are."""
+    """What differs under a known name; of a source, how many pairs there were and are."""
     label = name.removeprefix("source ")
     before, now = len(found.groups.get(label, ())), len(wanted.groups.get(label, ()))
     if label != name and before != now:
@@ -171,10 +167,7 @@ def _another(name: str, found: Study, wanted: Study) -> str:
 
 
 def interval(values: Sequence[float | None], groups: Sequence[str]) -> tuple[float, float] | None:
-    """A 95 % bootstrap interval of the mean over what is there, whole groups drawn at once.
-
-    None below LEAST_SCENES groups.
-    """
+    """A 95 % bootstrap interval of the mean over groups; None below LEAST_SCENES of them."""
     known = [(v, g) for v, g in zip(values, groups, strict=True) if v is not None]
     if len({group for _, group in known}) < LEAST_SCENES:
         return None

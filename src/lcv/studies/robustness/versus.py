@@ -30,13 +30,9 @@ def differences(study: Study) -> list[dict[str, Any]]:
             for stress, level in levels:
                 if any((source, n, stress, level) not in study.cells for n in (first, second)):
                     continue
-                apart = _less(
-                    study.means((source, first, stress, level), "error"),
-                    study.means((source, second, stress, level), "error"),
-                )
-                before = _less(
-                    study.means((source, first, NONE, 0.0), "error"),
-                    study.means((source, second, NONE, 0.0), "error"),
+                apart, before = (
+                    _less(*(study.means((source, n, *at), "error") for n in (first, second)))
+                    for at in ((stress, level), (NONE, 0.0))
                 )
                 added = None if stress == NONE else _less(apart, before)
                 rows.append(
