@@ -196,9 +196,11 @@ def test_a_cell_that_fails_does_not_stop_the_others(seven, tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         diverge(patch)
         said = []
-        outcome = run(other, "cpu", say=said.append)
+        outcome = run(other, "cpu", say=said.append, together=True)
     assert [str(cell) for cell in outcome.failed] == ["continued, seed 0"]
     assert [str(cell) for cell in outcome.done] == ["free, seed 0"]
+    TestTogether.assert_same(study, replace(other, columns=(BY_NAME["free"],)))
+    assert "not finite" in other.failure(other.cell("continued", 0))
     assert any("continued, seed 0: failed: step 0: the loss or its" in line for line in said)
     assert "| continued | 0, 1 failed | – |" in markdown(other)
     # Its folder has the weights before the failure, so the same command tries again from there.
@@ -279,16 +281,6 @@ class TestTogether:
         monkeypatch.setattr("lcv.train.validate.PAIRS", 2)
         assert not run(other, "cpu", say=lambda _: None, together=True).left
         self.assert_same(seven[0], other)
-
-    def test_a_cell_that_fails_is_noted_and_the_others_are_measured(
-        self, seven, other, monkeypatch
-    ):
-        diverge(monkeypatch)
-        outcome = run(other, "cpu", say=lambda _: None, together=True)
-        assert [str(cell) for cell in outcome.failed] == ["continued, seed 0"]
-        assert "not finite" in other.failure(other.cell("continued", 0))
-        done = replace(other, columns=(BY_NAME["rotation"], BY_NAME["lcv"]))
-        self.assert_same(seven[0], done)
 
 
 @pytest.fixture(scope="module")

@@ -106,9 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pictures", type=count, default=1, metavar="N", help="pairs to draw of each (%(default)s)"
     )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="measure everything again"
-    )
+    parser.add_argument("--overwrite", action="store_true", help="measure everything again")
     return parser
 
 

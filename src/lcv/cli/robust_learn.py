@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from lcv.cli import robust
 from lcv.cli.parser import Parser, device_name, not_negative, positive, whole
@@ -95,7 +96,7 @@ def _learn(chosen: argparse.Namespace) -> int:
     check_patch_output(chosen.output, chosen.overwrite)
     procedural = chosen.data == "procedural"
     picture = None if chosen.start in STARTS else load_patch(chosen.start).pixels
-    told = {
+    told: dict[str, Any] = {
         **{each.name: getattr(chosen, each.name, None) for each in fields(PatchConfig)},
         "sizes": tuple(chosen.diameters),
         "objective": chosen.objective or ("error" if procedural else "change"),

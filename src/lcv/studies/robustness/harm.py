@@ -8,10 +8,11 @@ patch with the statistics of the learned one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 from lcv.evaluate.compare import sign_test
-from lcv.studies.robustness.results import Key, Study, interval
+from lcv.studies.robustness.results import Key, Study, interval, known, less
 
 
 def harms(study: Study) -> list[dict[str, Any]]:
@@ -27,8 +28,7 @@ def harms(study: Study) -> list[dict[str, Any]]:
         if kind != "patch" or (source, network, f"random:{name}", level) not in study.cells:
             continue
         learned = harm_of(study, key)
-        pairs = sum(value is not None for value in learned)
-        if not pairs:
+        if not known(learned):
             continue
         card = study.about["stresses"][stress].get("patch") or {}
         target = (card.get("network") or {}).get("state_sha256")
@@ -40,8 +40,8 @@ def harms(study: Study) -> list[dict[str, Any]]:
                 "patch": name,
                 "size": level,
                 "box": "white" if white else "black",
-                "pairs": pairs,
-                "harm": _mean(learned),
+                "pairs": len(known(learned)),
+                "harm": fmean(known(learned)),
                 "harm_interval": interval(learned, study.groups[source]),
                 **_against(study, learned, (source, network, f"random:{name}", level)),
                 **_against(study, learned, (source, network, f"matched:{name}", level)),
@@ -64,13 +64,10 @@ def _against(study: Study, learned: Sequence[float | None], key: Key) -> dict[st
     if key not in study.cells:
         return dict.fromkeys(words)
     groups = study.groups[source]
-    # A control lies where the patch lies, so both have far pixels or neither has.
     control = harm_of(study, key)
-    more = [
-        None if a is None or b is None else a - b for a, b in zip(learned, control, strict=True)
-    ]
-    p = sign_test([value for value in more if value is not None])
-    values = (_mean(control), interval(control, groups), _mean(more), interval(more, groups), p)
+    more = less(learned, control)
+    spans = interval(control, groups), interval(more, groups)
+    values = (fmean(known(control)), spans[0], fmean(known(more)), spans[1], sign_test(known(more)))
     return dict(zip(words, values, strict=True))
 
 
@@ -84,8 +81,3 @@ def harm_of(study: Study, key: Key) -> list[float | None]:
             columns["error/far"], columns["untouched/far"], counts, strict=True
         )
     ]
-
-
-def _mean(values: Sequence[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known)

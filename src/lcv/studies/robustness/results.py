@@ -166,10 +166,19 @@ def _another(name: str, found: Study, wanted: Study) -> str:
     return f"{name} is not the one it was"
 
 
+def known(values: Sequence[float | None]) -> list[float]:
+    """Without those of pairs that have no pixel to measure."""
+    return [value for value in values if value is not None]
+
+
+def less(a: Sequence[float | None], b: Sequence[float | None]) -> list[float | None]:
+    """a − b, pair by pair."""
+    return [None if x is None or y is None else x - y for x, y in zip(a, b, strict=True)]
+
+
 def interval(values: Sequence[float | None], groups: Sequence[str]) -> tuple[float, float] | None:
     """A 95 % bootstrap interval of the mean over groups; None below LEAST_SCENES of them."""
-    known = [(v, g) for v, g in zip(values, groups, strict=True) if v is not None]
-    if len({group for _, group in known}) < LEAST_SCENES:
+    scenes = [group for group, value in zip(groups, values, strict=True) if value is not None]
+    if len(set(scenes)) < LEAST_SCENES:
         return None
-    low, high = bootstrap_interval([v for v, _ in known], groups=[g for _, g in known])
-    return low, high
+    return bootstrap_interval(known(values), groups=scenes)

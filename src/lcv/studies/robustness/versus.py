@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 from lcv.evaluate.compare import sign_test
 from lcv.studies.robustness.plots import CONTROLS
-from lcv.studies.robustness.results import NONE, Study, interval
+from lcv.studies.robustness.results import NONE, Study, interval, known, less
 
 
 def differences(study: Study) -> list[dict[str, Any]]:
@@ -31,10 +32,10 @@ def differences(study: Study) -> list[dict[str, Any]]:
                 if any((source, n, stress, level) not in study.cells for n in (first, second)):
                     continue
                 apart, before = (
-                    _less(*(study.means((source, n, *at), "error") for n in (first, second)))
+                    less(*(study.means((source, n, *at), "error") for n in (first, second)))
                     for at in ((stress, level), (NONE, 0.0))
                 )
-                added = None if stress == NONE else _less(apart, before)
+                added = None if stress == NONE else less(apart, before)
                 rows.append(
                     {
                         "source": source,
@@ -92,18 +93,14 @@ def _asked(study: Study, stress: str, level: float) -> bool:
 
 
 def _said(name: str, values: list[float | None] | None, groups: Sequence[str]) -> dict[str, Any]:
-    known = [value for value in values or () if value is not None]
-    if values is None or not known:
+    measured = known(values or ())
+    if values is None or not measured:
         words = ("", "_interval", "_below", "_above", "_sign_test_p")
         return dict.fromkeys(f"{name}{word}" for word in words)
     return {
-        name: sum(known) / len(known),
+        name: fmean(measured),
         f"{name}_interval": interval(values, groups),
-        f"{name}_below": sum(value < 0 for value in known),
-        f"{name}_above": sum(value > 0 for value in known),
-        f"{name}_sign_test_p": sign_test(known),
+        f"{name}_below": sum(value < 0 for value in measured),
+        f"{name}_above": sum(value > 0 for value in measured),
+        f"{name}_sign_test_p": sign_test(measured),
     }
-
-
-def _less(a: Sequence[float | None], b: Sequence[float | None]) -> list[float | None]:
-    return [None if x is None or y is None else x - y for x, y in zip(a, b, strict=True)]
