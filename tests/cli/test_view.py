@@ -250,7 +250,7 @@ REFUSALS = [
         "figure difference --image frames/f0.png --flow a.flo small.flo -o x.png",
         "small.flo: is 5×4",
     ),
-    ("video frames --flow flows -o x.gif", "wanted the name of a film, ending in .mp4"),
+    ("video frames --flow flows -o x.gif", "wanted the name of a video, ending in .mp4"),
     ("video frames --flow one=flows two=short -o x.mp4", "3 in flows, 1 in short"),
     (
         "flows both -o x",
