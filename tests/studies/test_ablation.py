@@ -208,7 +208,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(seven, tmp_path, monkeypatch
     assert "failed" not in markdown(other)
 
 
-def test_cells_of_another_process_are_left_to_it_and_waited_for(seven, tmp_path):
+def test_cells_of_another_process_are_left_to_it_and_waited_for(seven, tmp_path, monkeypatch):
     """Two processes share a study: the second takes other cells first, then waits for the first."""
     study, _, _ = seven
     columns = choose(RAFT, ["original", "lcv"])
@@ -218,6 +218,7 @@ def test_cells_of_another_process_are_left_to_it_and_waited_for(seven, tmp_path)
     result = other.folder_of(cell) / "result.json"
     finished = result.read_bytes()
     result.unlink()
+    monkeypatch.setattr(ablation, "LOOK_AGAIN", 0.0)
     said, lock = [], ExitStack()
     lock.enter_context(only_one(other.folder_of(cell) / "cell"))
 
@@ -262,7 +263,7 @@ class TestTogether:
     def test_stops_in_time_says_what_is_missing_and_goes_on_to_the_bit(
         self, seven, other, monkeypatch
     ):
-        clock = iter([0.0] * 7 + [1e9] * 1000)
+        clock = iter([0.0] * 8 + [1e9] * 1000)
         monkeypatch.setattr(
             ablation,
             "time",

@@ -32,6 +32,8 @@ from lcv.train.log import Listener
 from lcv.train.together import run_together
 
 Say = Callable[[str], None]
+LOOK_AGAIN = 1.0
+"""Seconds between looks at cells that another process is working on."""
 
 
 @dataclass
@@ -74,15 +76,17 @@ def run(
             return bool(arrived) or time.monotonic() > deadline
 
         runner = _Runner(study, device, stop, say, None if together else listeners, left)
-        # Cells that another process is working on come last, and then we wait for them.
-        for wait in (False, True):
-            for _, same_seed in groupby(list(runner.outcome.left), lambda cell: cell.seed):
-                if stop():
-                    break
+        waiting = list(left)
+        while waiting and not stop():
+            busy: list[Cell] = []
+            for _, same_seed in groupby(waiting, lambda cell: cell.seed):
                 chosen = list(same_seed)
                 for group in [chosen] if together else [[cell] for cell in chosen]:
-                    runner.take(group, wait)
-                write(study)
+                    busy += runner.take(group)
+                if not set(chosen) <= set(busy):
+                    write(study)
+            if waiting := busy:  # until the other processes have finished them, or died
+                time.sleep(LOOK_AGAIN)
     return runner.outcome
 
 
@@ -100,34 +104,29 @@ class _Runner:
         self.listeners, self.outcome = listeners, Outcome(left=left)
         self.kept = Kept()  # all cells have the same validation and test pairs
 
-    def take(self, cells: Sequence[Cell], wait: bool) -> None:
-        """Train these cells side by side and measure them.
-
-        wait: for cells that another process is working on; otherwise they are left out
-        """
+    def take(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Train these cells side by side and measure them; returns those of other processes."""
+        busy, trained = [], []
         with ExitStack() as locks:
-            trained = []
             for cell in cells:
-                if self.stop() or not self._lock(cell, locks, wait):
+                if self.stop():
+                    break
+                folder = self.study.folder_of(cell)
+                folder.mkdir(parents=True, exist_ok=True)
+                try:
+                    locks.enter_context(only_one(folder / "cell", f"{cell}: is running"))
+                except Busy:
+                    busy.append(cell)
                     continue
                 if self.study.result(cell) is not None:  # another process has finished it
                     self._finished(cell, 0.0)
                 elif cell.column.trained:
                     trained.append(cell)
                 else:
-                    began = time.perf_counter()
-                    self._measure(cell, untrained(self._config(cell)), began)
-            if trained:
+                    self._measure(cell, untrained(self._config(cell)), time.perf_counter())
+            if trained and not self.stop():
                 self._train(trained)
-
-    def _lock(self, cell: Cell, locks: ExitStack, wait: bool) -> bool:
-        folder = self.study.folder_of(cell)
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            locks.enter_context(only_one(folder / "cell", None if wait else f"{cell}: is running"))
-        except Busy:
-            return False
-        return True
+        return busy
 
     def _train(self, cells: list[Cell]) -> None:
         began = time.perf_counter()

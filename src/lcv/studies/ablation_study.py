@@ -178,10 +178,10 @@ def prepare(
     if (folder / "study.json").exists():
         study = _joined(read_study(folder), study)
     folder.mkdir(parents=True, exist_ok=True)
-    for path, records in lists.items():
-        write_list(records, path)
     text = json.dumps(study.as_dict(), indent=2) + "\n"
     write_text(folder / "study.json", text, overwrite=True)
+    for path, records in lists.items():
+        write_list(records, path)
     return study
 
 
@@ -251,5 +251,7 @@ def _check(base: TrainConfig, seeds: Sequence[int], pairs: int) -> None:
 def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder}: this is a file, wanted a folder for the study")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "study.json").exists():
+    # A hidden file may be the study.json that another process is writing.
+    seen = [path for path in folder.glob("*") if not path.name.startswith(".")]
+    if seen and not (folder / "study.json").exists():
         raise FileError(f"{folder}: holds other things than an ablation; choose a new folder")

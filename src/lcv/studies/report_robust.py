@@ -72,7 +72,7 @@ def _curves(
 
 
 def _belongs_beside(source: Robustness, keys: Sequence[Key]) -> bool:
-    """Whether the paper has its like: no control, and not one of its levels alone."""
+    """Whether the paper has such a row: not of a control, and not of a single level."""
     measured = sum(key in source.study.cells for key in keys)
     return keys[0][2].partition(":")[0] not in CONTROLS and measured > 1
 
@@ -94,15 +94,13 @@ def _our_rows(source: Robustness, keys: Sequence[Key]) -> list[Row]:
 
 
 def _differences(source: Robustness) -> list[str]:
-    study = source.study
-    settings = study.settings
+    study, settings = source.study, source.study.settings
     sets = ", ".join(f"{name} ({len(groups)} pairs)" for name, groups in study.groups.items())
     said = [
         f"{source.name}: {sets}; protocol {settings['protocol']['name']}, seed {settings['seed']}."
     ]
-    rule = settings["rule"]
     if any(key[2].startswith("patch") for key in study.cells):
-        said.append(f"{source.name}: patch sizes are diameters; {RULES[rule][0]}.")
+        said.append(f"{source.name}: patch sizes are diameters; {RULES[settings['rule']][0]}.")
     return said
 
 
@@ -123,7 +121,7 @@ def in_full(source: Robustness) -> list[Block]:
 
 
 def _picture(path: Path) -> Picture:
-    """As a JPEG of at most `WIDEST` pixels: a page is to be sent around."""
+    """As a JPEG of at most `WIDEST` pixels, to keep the page small."""
     from PIL import Image
 
     image = Image.fromarray(read_image(path))

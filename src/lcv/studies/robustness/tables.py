@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from lcv.studies.blocks import Block, Folded, Heading, Row, TableBlock, Words
@@ -112,6 +111,6 @@ def _beyond(r: dict[str, Any], control: str) -> str:
     value = r.get(f"harm_beyond_{control}")
     if value is None:
         return "–"
-    span: Sequence[float] | None = r[f"harm_beyond_{control}_interval"]
+    span = r[f"harm_beyond_{control}_interval"]
     between = f"[{span[0]:.4f}, {span[1]:.4f}]" if span else "[too few scenes]"
     return f"{value:+.4f} {between}, p {r[f'{control}_sign_test_p']:.2g}"
