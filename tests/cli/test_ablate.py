@@ -129,7 +129,7 @@ def test_a_recipe_for_a_gpu_can_be_ablated_without_a_graph(tmp_path):
     ("words", "sentence"),
     [
         ([], "-o is missing, wanted the study's folder"),
-        (["-o", "OUT"], "--weights is missing, wanted a checkpoint to begin with"),
+        (["-o", "OUT"], "--weights is missing, wanted a checkpoint to start from"),
         (["-o", "OUT", "--weights", "gone.pth"], "gone.pth: there is no such file"),
         (["-o", "OUT", "--weights", "random", "--columns", "lvc"], "did you mean lcv"),
         (["-o", "OUT", "--weights", "random", "--test", "x=gone"], "there is no gone, wanted"),

@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
         return 2
     left = len(outcome.left)
     if left:
-        print(f"stopped with {left} cell{'s' * (left != 1)} to do; the same command goes on")
+        print(f"stopped with {left} cell{'s' * (left != 1)} to do; the same command continues")
         return INTERRUPTED
     return 0
 
@@ -81,10 +81,10 @@ def make_parser() -> argparse.ArgumentParser:
     add("-o", "--output", help="the study's folder")
     add("--show", metavar="FOLDER", help="tables and plot of a study as it stands; runs nothing")
     add("--model", help="a network, or file.py:factory (raft-small)")
-    add("--weights", help=f"a checkpoint or a published one's name; {RANDOM}: begin anew")
+    add("--weights", help=f"a checkpoint or a published one's name; {RANDOM}: start untrained")
     add("--columns", nargs="+", default=["paper"], help="names, or paper, ours, all (paper)")
     add("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the data (0 1 2)")
-    add("--recipe", help="a training recipe to begin with, in place of procedural pairs")
+    add("--recipe", help="a training recipe to start from, in place of procedural pairs")
     add("--data-root", help="for a recipe on files: the folder of the datasets")
     add("--textures", help="for procedural pairs: a folder of pictures to paint scenes with")
     add("--steps", type=whole, help="optimiser steps of each cell (1500)")
@@ -110,7 +110,7 @@ def make_parser() -> argparse.ArgumentParser:
         default=SPLITS[0],
         help="which scenes of files are held out (hash)",
     )
-    add("--together", action="store_true", help="all columns of a seed side by side in one process")
+    add("--together", action="store_true", help="train all columns of a seed at once")
     add("--minutes", type=positive, help="stop and save after these")
     add("--no-weights", action="store_true", help="keep no weights of finished cells")
     add("--device", type=device_name, help="cuda or cpu; the GPU where there is one")
@@ -139,7 +139,7 @@ def base_from(options: argparse.Namespace) -> TrainConfig:
         base = procedural_base(named or "raft-small", weights)
     if base.model.weights is None and options.weights is None:
         raise ArgumentError(
-            f"--weights is missing, wanted a checkpoint to begin with, or the word {RANDOM}"
+            f"--weights is missing, wanted a checkpoint to start from, or the word {RANDOM}"
         )
     data: dict[str, Any] = {"textures": options.textures, "root": options.data_root}
     data["size"] = None if options.size is None else tuple(options.size)

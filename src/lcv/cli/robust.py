@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         required=True,
         metavar="PLACE",
-        help="benchmark, a folder or list file, or NAME=PLACE:PLACE…; each gets curves of its own",
+        help="benchmark, a folder or list file, or NAME=PLACE:PLACE…; each has its own curves",
     )
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="made if missing")
     parser.add_argument(

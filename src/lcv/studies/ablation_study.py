@@ -124,7 +124,7 @@ class Study:
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """For study.json; of the weights the file's name and hash, since a study is to be shared."""
+        """For study.json, with the weights' file name and hash in place of their path."""
         weights = self.base.model.weights
         named = replace(self.base.model, weights=None if weights is None else Path(weights).name)
         return {

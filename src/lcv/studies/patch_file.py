@@ -52,7 +52,7 @@ def inscribed(side: int) -> Tensor:
 
 
 def card_path(path: str | os.PathLike[str]) -> Path:
-    """`patch.png` → `patch.json`, beside it."""
+    """`patch.png` → `patch.json`, in the same folder."""
     return Path(path).with_suffix(".json")
 
 
@@ -82,7 +82,7 @@ def save_patch(
 
 
 def load_patch(path: str | os.PathLike[str]) -> Patch:
-    """Any picture as a patch: its middle square. A card beside it is read if it is this one's."""
+    """Any picture as a patch: its middle square. Its card is read if the hash matches."""
     path = Path(path)
     picture = read_image(path)
     height, width = picture.shape[:2]

@@ -1,4 +1,4 @@
-"""Table 4 of the paper in its three parts with ours beside, curves of every stress, pictures."""
+"""Table 4 of the paper in its three parts next to ours, curves of every stress, pictures."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def robustness(sources: Sequence[Robustness]) -> list[Block]:
         levels = list(paper.ROBUSTNESS[part])
         unit = "method" if part != "noise" else "method (levels as printed)"
         head = (unit, *(f"{level:g}" for level in levels))
-        beside: list[Row] = []
-        apart: list[Row] = []
+        ours: list[Row] = []
+        more: list[Row] = []
         for source in sources:
             for curve in _curves(source, stresses, levels):
-                there = beside if _belongs_beside(source, curve) else apart
-                there += _our_rows(source, curve)
-        blocks.append(TableBlock(caption, head, (*_paper_rows(part), *beside)))
-        if apart:
-            more = TableBlock(f"{caption}: controls, and single levels", head, tuple(apart))
-            blocks.append(Folded(f"{more.caption} ({len(apart)} rows)", (more,)))
+                rows = ours if _is_in_paper(source, curve) else more
+                rows += _our_rows(source, curve)
+        blocks.append(TableBlock(caption, head, (*_paper_rows(part), *ours)))
+        if more:
+            table = TableBlock(f"{caption}: controls, and single levels", head, tuple(more))
+            blocks.append(Folded(f"{table.caption} ({len(more)} rows)", (table,)))
         blocks.append(Points((f"{caption}: {paper.ROBUSTNESS_NOTES[part]}.",)))
     title = Heading("Table 4: robustness")
     if not sources:
@@ -71,7 +71,7 @@ def _curves(
     return [keys for keys in found if any(key in study.cells for key in keys)]
 
 
-def _belongs_beside(source: Robustness, keys: Sequence[Key]) -> bool:
+def _is_in_paper(source: Robustness, keys: Sequence[Key]) -> bool:
     """Whether the paper has such a row: not of a control, and not of a single level."""
     measured = sum(key in source.study.cells for key in keys)
     return keys[0][2].partition(":")[0] not in CONTROLS and measured > 1

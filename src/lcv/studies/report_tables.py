@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of the paper with ours beside, and every other number of `lcv eval`."""
+"""Tables 1 and 2 of the paper next to ours, and every other number of `lcv eval`."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _value(sets: dict[str, DatasetResult], dataset: str, metric: str) -> str:
 
 
 def _differences(name: str, result: Result, sets: dict[str, DatasetResult]) -> list[str]:
-    """What keeps a row of ours from being held against the paper's, in sentences."""
+    """How a row of ours differs from the paper's, in sentences."""
     said = []
     for dataset, each in sets.items():
         total = WHOLE.get(dataset)

@@ -150,7 +150,7 @@ def _measure(
 ) -> dict[str, Columns]:
     """One level on one source: the sums of every pair, by network.
 
-    keep: remember the errors on frames as they are, since patches will be held against them
+    keep: store the errors on frames as they are, for patches to be compared with
     """
     found: dict[str, Columns] = {network.label: {} for network in networks}
     for pairs in source.batches(batch, device, protocol):
