@@ -22,6 +22,7 @@ STYLE: Any = {
     "text.parse_math": False,  # a name may hold anything
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "lcv",  # the same figure gives the same file
+    "axes.formatter.useoffset": False,
     **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
     "axes.spines.top": False,
     "axes.spines.right": False,
