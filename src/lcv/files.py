@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from lcv.errors import FileError
 
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 """What a file system answers that knows no locks, as some of a cluster do not."""
+
+
+class Busy(FileError):
+    """Another process holds the lock."""
 
 
 @contextmanager
@@ -33,6 +39,29 @@ def whole_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterato
         raise FileError(f"{path}: writing failed, nothing was left behind: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str, overwrite: bool = False) -> None:
+    """A whole file of text in UTF-8."""
+    with whole_file(path, overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_json(path: Path, wanted: str, version: str | None = None) -> dict[str, Any]:
+    """A file of JSON with names and values. wanted: what it should be; version: its "format"."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {_reason(error)}") from None
+    except (ValueError, RecursionError):
+        raise FileError(f"{path}: is not JSON; wanted {wanted}") from None
+    if not isinstance(said, dict):
+        raise FileError(f"{path}: holds a {type(said).__name__}; wanted {wanted}")
+    if version is not None and said.get("format") != version:
+        raise FileError(
+            f"{path}: its format is {said.get('format')!r}, not {version!r}; wanted {wanted}"
+        )
+    return said
 
 
 def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -125,7 +154,7 @@ def make_folder(folder: Path) -> None:
 def only_one(path: Path, busy: str | None = None) -> Iterator[None]:
     """While the block runs, whoever else wants `path` waits, in this process or another.
 
-    busy: where waiting would make no sense, what to say to who comes second (a FileError)
+    busy: where waiting would make no sense, what to say to who comes second (a `Busy`)
     The lock is a file `path`.lock, gone afterwards, and the system's own: it ends with its holder,
     however that ends. Where the system has no such locks (Windows), nobody waits.
     """
@@ -147,7 +176,7 @@ def only_one(path: Path, busy: str | None = None) -> Iterator[None]:
                 break
             os.close(handle)
             if busy is not None and isinstance(error, BlockingIOError):
-                raise FileError(busy) from None
+                raise Busy(busy) from None
             raise FileError(f"{lock}: cannot be made and locked: {_reason(error)}") from None
         # Its last holder removes the file, so what was waited for may be a file without a name.
         if os.fstat(handle).st_nlink:

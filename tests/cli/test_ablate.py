@@ -14,8 +14,11 @@ from lcv.cli import main as cli
 from lcv.cli.ablate import SPLITS, base_from, make_parser
 from lcv.errors import ArgumentError
 from lcv.models.raft import RAFT
+from lcv.studies import ablation
 from lcv.studies.ablation_split import RULES
 from lcv.studies.ablation_study import read_study
+from lcv.train.loop import NotFinite
+from lcv.train.together import Ended
 from testing import datasets
 from testing.ablating import invented, textures, weights
 
@@ -126,7 +129,7 @@ def test_a_recipe_for_a_gpu_can_be_ablated_without_a_graph(tmp_path):
     ("words", "sentence"),
     [
         ([], "-o is missing, wanted the study's folder"),
-        (["-o", "OUT"], "--weights is missing, wanted a checkpoint to begin with"),
+        (["-o", "OUT"], "--weights is missing, wanted a checkpoint to start from"),
         (["-o", "OUT", "--weights", "gone.pth"], "gone.pth: there is no such file"),
         (["-o", "OUT", "--weights", "random", "--columns", "lvc"], "did you mean lcv"),
         (["-o", "OUT", "--weights", "random", "--test", "x=gone"], "there is no gone, wanted"),
@@ -141,10 +144,6 @@ def test_a_recipe_for_a_gpu_can_be_ablated_without_a_graph(tmp_path):
         (
             ["-o", "OUT", "--weights", "random", "--split", "odd"],
             "--split is 'odd', wanted hash or",
-        ),
-        (
-            ["-o", "OUT", "--weights", "random", "--jobs", "2", "--together"],
-            "--jobs is 2, and columns side by side share one process",
         ),
         (
             ["-o", "OUT", "--weights", "random", "--size", "32", "64"],
@@ -180,13 +179,8 @@ def test_two_tests_of_one_name_are_refused(tmp_path, capsys):
 
 
 def test_a_failed_cell_gives_a_code_and_a_word(tmp_path, monkeypatch, capsys):
-    from lcv.studies import ablation_cell
-    from lcv.train.loop import NotFinite
-
-    def failing(*arguments):
-        raise NotFinite("step 1: the loss is not finite")
-
-    monkeypatch.setattr(ablation_cell, "run_training", failing)
+    error = NotFinite("step 1: the loss is not finite")
+    monkeypatch.setattr(ablation, "run_together", lambda *_: [Ended(None, 0, error)])
     words = ["ablate", "--weights", str(weights(tmp_path)), "-o", str(tmp_path / "out")]
     words += ["--columns", "continued", "--seeds", "0", "--steps", "1", "--device", "cpu"]
     assert cli.main(words) == 2
@@ -196,9 +190,7 @@ def test_a_failed_cell_gives_a_code_and_a_word(tmp_path, monkeypatch, capsys):
 
 
 def test_one_cell_is_one_cell(tmp_path, monkeypatch, capsys):
-    from lcv.studies import ablation
-
-    monkeypatch.setattr(ablation, "run_cell", lambda *_: False)
+    monkeypatch.setattr(ablation, "run_together", lambda *_: [Ended(None, 0)])
     words = ["ablate", "--weights", str(weights(tmp_path)), "-o", str(tmp_path / "out")]
     words += ["--columns", "continued", "--steps", "1", "--device", "cpu", "--seeds"]
     assert cli.main([*words, "0"]) == 130

@@ -107,7 +107,10 @@ def test_without_matplotlib_the_numbers_are_kept_and_the_way_to_plot_them_told(
         (["--repeats", "0"], "--repeats is '0', wanted a whole number of 1 or more"),
         (["-o", "none/b.json"], "none/b.json: the folder none does not exist; make it first"),
         (["--from", "b.json"], "b.json: cannot be read: No such file or directory"),
-        (["--from", "old.json"], "old.json: wanted a file that `lcv bench -o` wrote, of format"),
+        (
+            ["--from", "old.json"],
+            "old.json: its format is 'lcv bench 1', not 'lcv bench 2'; wanted a file that `lcv bench -o` wrote",
+        ),
     ],
 )
 def test_mistakes(asked, words, message, capsys, tmp_path, monkeypatch):

@@ -35,12 +35,12 @@ DESIGNED = [
 
 def test_the_verbs_are_declared():
     assert sorted(cli.VERBS) == sorted(DESIGNED)
-    for name, verb in cli.VERBS.items():
+    for name, job in cli.VERBS.items():
         assert name in cli.usage()
-        assert verb.job in cli.usage()
+        assert job in cli.usage()
 
 
-@pytest.mark.parametrize("verb", [None, *(v for v in cli.VERBS if cli.VERBS[v].module)])
+@pytest.mark.parametrize("verb", [None, *cli.VERBS])
 def test_help_takes_less_than_half_a_second(verb):
     command = [sys.executable, "-m", "lcv.cli.main", *filter(None, [verb]), "--help"]
     seconds = []
@@ -65,13 +65,6 @@ def test_an_unknown_verb_is_one_sentence_and_exit_code_2(capsys):
 def test_debug_shows_the_traceback():
     with pytest.raises(LcvError, match="no verb 'predcit'"):
         cli.main(["predcit", "--debug"])
-
-
-def test_a_declared_verb_that_is_not_there_yet_says_so(monkeypatch, capsys):
-    monkeypatch.setitem(cli.VERBS, "predict", cli.Verb("flow for a pair"))
-    assert cli.main(["predict"]) == 2
-    assert "`lcv predict` is declared but not yet in version" in capsys.readouterr().err
-    assert "declared, not yet in version" in cli.usage()
 
 
 def test_version(capsys):

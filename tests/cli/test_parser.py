@@ -14,7 +14,7 @@ from lcv.errors import ArgumentError
 # How each parser of the command line is reached, but for those that only lead to others; `train`
 # has the parser of another package.
 GROUPS = [["data"], ["submit"], ["view", "figure"]]
-ALONE = [[verb] for verb, about in cli.VERBS.items() if about.module and verb != "train"]
+ALONE = [[verb] for verb in cli.VERBS if verb != "train"]
 PLACES = [
     *(place for place in ALONE if place not in GROUPS),
     *(["data", "check"], ["data", "make"]),

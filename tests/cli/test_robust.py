@@ -111,7 +111,7 @@ def test_learning_goes_on_from_a_picture_on_procedural_pairs(home, tmp_path, cap
         (["--start", "dots.png"], "dots.png"),
         (["--data", "x", "--objective", "error"], "--objective error needs truth"),
         (["--graph"], "--graph needs CUDA, and the device is cpu"),
-        (["--recipe", "slow"], "there is no recipe 'slow'"),
+        (["--recipe", "slow"], "--recipe is 'slow', wanted one of"),
     ],
 )
 def test_what_cannot_be_learned_is_one_sentence(home, tmp_path, capsys, more, message):
@@ -128,6 +128,7 @@ def test_what_cannot_be_learned_is_one_sentence(home, tmp_path, capsys, more, me
         ("--data x -o y", "missing: --model M or --weights FILE, a network to put under stress"),
         ("--model m --data x", "missing: -o/--output FOLDER"),
         ("--model m --data x -o y --margin -1", "--margin is '-1', wanted a number of 0 or more"),
+        ("learn -o y.png", "missing: --model M or --weights FILE"),
         ("learn --model m -o y.png --diameters 5 2", "--diameters is 5 2, wanted the smaller"),
         ("learn --model m -o y.png --objective x", "lcv: --objective is 'x', wanted one of"),
         ("--model m --data x -o y --limit 0", "--limit is '0', wanted a whole number of 1 or more"),

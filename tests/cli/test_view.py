@@ -250,7 +250,7 @@ REFUSALS = [
         "figure difference --image frames/f0.png --flow a.flo small.flo -o x.png",
         "small.flo: is 5×4",
     ),
-    ("video frames --flow flows -o x.avi", "wanted a film: .mp4, .webm or .gif"),
+    ("video frames --flow flows -o x.avi", "wanted a video: .mp4, .webm or .gif"),
     ("video frames --flow one=flows two=short -o x.mp4", "3 in flows, 1 in short"),
     (
         "flows both -o x",

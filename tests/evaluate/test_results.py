@@ -80,7 +80,7 @@ def test_unknown_names_list_the_known_ones(two):
     [
         (None, "cannot be read: No such file"),
         ("{", "is not JSON; wanted a result that `lcv eval -o` wrote"),
-        ("[1, 2]", "its format is not 'lcv evaluation 1'"),
+        ("[1, 2]", "holds a list; wanted a result"),
         ('{"format": "lcv evaluation 1"}', "is damaged or of another version"),
         ('{"format": "lcv evaluation 1", "results": [{}]}', "is damaged or of another version"),
     ],

@@ -251,7 +251,7 @@ def test_frames_of_a_dataset_come_again_in_other_orders(tmp_path):
 def test_refusals():
     with pytest.raises(ArgumentError, match="objective is 'cos', wanted one of error, change"):
         PatchConfig(objective="cos")
-    with pytest.raises(ArgumentError, match="no recipe 'modest'; there are .*moderate"):
+    with pytest.raises(ArgumentError, match="recipe is 'modest', wanted one of .*moderate"):
         PatchConfig(recipe="modest")
     with pytest.raises(ArgumentError, match="near is 2, wanted a share from 0 to 1"):
         PatchConfig(near=2)

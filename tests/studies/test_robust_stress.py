@@ -120,12 +120,13 @@ def test_places_keep_a_disc_inside_where_it_fits(images):
     draws = Draws(0, range(2000))
     many = images[:1].expand(2000, -1, -1, -1)
     for size in (1.0, 20.0, 45.0):
-        centre = stress.places(draws, many, size)
+        centre = stress.places_at(draws.uniform("place", (2,)), many, size)
         assert (centre >= size / 2 - 1e-4).all()
         assert (centre[:, 0] <= 61 - size / 2 + 1e-4).all()
         assert (centre[:, 1] <= 45 - size / 2 + 1e-4).all()
     assert torch.equal(
-        stress.places(draws, many, 500.0).unique(dim=0), torch.tensor([[30.5, 22.5]])
+        stress.places_at(draws.uniform("place", (2,)), many, 500.0).unique(dim=0),
+        torch.tensor([[30.5, 22.5]]),
     )
 
 

@@ -25,11 +25,6 @@ def run(arguments: list[str]) -> int:
         return _show(options)
     if options.output is None:
         raise ArgumentError("-o is missing, wanted the study's folder; or --show FOLDER")
-    if options.together and options.jobs > 1:
-        raise ArgumentError(
-            f"--jobs is {options.jobs}, and columns side by side share one process; wanted --jobs "
-            f"or --together, not both"
-        )
 
     from lcv.studies import ablation_show
     from lcv.studies.ablation import run as run_study
@@ -51,15 +46,7 @@ def run(arguments: list[str]) -> int:
         options.split,
         not options.no_weights,
     )
-    outcome = run_study(
-        study,
-        options.device,
-        options.jobs,
-        options.minutes,
-        _say,
-        (_watch,),
-        options.together,
-    )
+    outcome = run_study(study, options.device, options.minutes, _say, (_watch,), options.together)
     written = ablation_show.write(study)
     ablation_show.print_tables(study)
     print(f"{options.output}: {', '.join(written)}")
@@ -69,9 +56,9 @@ def run(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    if outcome.interrupted:
-        left = len(outcome.left)
-        print(f"stopped with {left} cell{'s' * (left != 1)} to do; the same command goes on")
+    left = len(outcome.left)
+    if left:
+        print(f"stopped with {left} cell{'s' * (left != 1)} to do; the same command continues")
         return INTERRUPTED
     return 0
 
@@ -83,7 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Train from the same weights with different kinds of W, on the same batches in\n"
         "the same order, and compare with training on without W. The same command\n"
-        "goes on where it stopped.",
+        "continues a stopped study.",
         epilog=f"columns:\n{columns}\n\nexamples:\n"
         "  lcv ablate --model raft-small --weights raft-small.pth --seeds 0 1 2 -o out\n"
         "  lcv ablate --recipe vcn_kitti --data-root datasets --weights vcn.pth "
@@ -94,10 +81,10 @@ def make_parser() -> argparse.ArgumentParser:
     add("-o", "--output", help="the study's folder")
     add("--show", metavar="FOLDER", help="tables and plot of a study as it stands; runs nothing")
     add("--model", help="a network, or file.py:factory (raft-small)")
-    add("--weights", help=f"a checkpoint or a published one's name; {RANDOM}: begin anew")
+    add("--weights", help=f"a checkpoint or a published one's name; {RANDOM}: start untrained")
     add("--columns", nargs="+", default=["paper"], help="names, or paper, ours, all (paper)")
     add("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the data (0 1 2)")
-    add("--recipe", help="a training recipe to begin with, in place of procedural pairs")
+    add("--recipe", help="a training recipe to start from, in place of procedural pairs")
     add("--data-root", help="for a recipe on files: the folder of the datasets")
     add("--textures", help="for procedural pairs: a folder of pictures to paint scenes with")
     add("--steps", type=whole, help="optimiser steps of each cell (1500)")
@@ -123,8 +110,7 @@ def make_parser() -> argparse.ArgumentParser:
         default=SPLITS[0],
         help="which scenes of files are held out (hash)",
     )
-    add("--jobs", type=whole, default=1, help="cells at once, each in a process (1)")
-    add("--together", action="store_true", help="all columns of a seed side by side in one process")
+    add("--together", action="store_true", help="train all columns of a seed at once")
     add("--minutes", type=positive, help="stop and save after these")
     add("--no-weights", action="store_true", help="keep no weights of finished cells")
     add("--device", type=device_name, help="cuda or cpu; the GPU where there is one")
@@ -153,7 +139,7 @@ def base_from(options: argparse.Namespace) -> TrainConfig:
         base = procedural_base(named or "raft-small", weights)
     if base.model.weights is None and options.weights is None:
         raise ArgumentError(
-            f"--weights is missing, wanted a checkpoint to begin with, or the word {RANDOM}"
+            f"--weights is missing, wanted a checkpoint to start from, or the word {RANDOM}"
         )
     data: dict[str, Any] = {"textures": options.textures, "root": options.data_root}
     data["size"] = None if options.size is None else tuple(options.size)

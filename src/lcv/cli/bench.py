@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, device_name, positive, size, whole
 from lcv.cli.progress import one_bar_or_lines
-from lcv.errors import ArgumentError, FileError
+from lcv.errors import ArgumentError
 
 if TYPE_CHECKING:
     from lcv.bench import Plan
@@ -23,7 +23,8 @@ def run(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
 
     from lcv.bench import bench, bench_tables
-    from lcv.files import check_output, whole_file
+    from lcv.bench.run import FORMAT
+    from lcv.files import check_output, read_json, write_text
 
     for path in (chosen.output, chosen.plot):
         if path:
@@ -31,15 +32,15 @@ def run(arguments: list[str]) -> int:
     if chosen.plot and not chosen.output and not chosen.source and not _can_plot():
         raise ArgumentError(f"--plot: {INSTALL}; or keep the numbers with -o and plot them later")
     if chosen.source:
-        found = _read(chosen.source)
+        found = read_json(Path(chosen.source), "a file that `lcv bench -o` wrote", FORMAT)
     else:
         plan = _plan(chosen)
         written = False
 
         def keep(so_far: dict[str, Any]) -> None:
             nonlocal written
-            with whole_file(chosen.output, chosen.overwrite or written) as temporary:
-                temporary.write_text(json.dumps(so_far, indent=1) + "\n", encoding="utf-8")
+            text = json.dumps(so_far, indent=1) + "\n"
+            write_text(chosen.output, text, chosen.overwrite or written)
             written = True
 
         with one_bar_or_lines() as progress:
@@ -155,20 +156,6 @@ def _packages(given: list[str] | None) -> list[str] | None:
             known = ", ".join(known_peers())
             raise ArgumentError(f"--peers is {name!r}, wanted {known} or none")
     return given
-
-
-def _read(path: str) -> dict[str, Any]:
-    from lcv.bench.run import FORMAT
-
-    try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise FileError(f"{path}: is no JSON, wanted a file that `lcv bench -o` wrote") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise FileError(f"{path}: wanted a file that `lcv bench -o` wrote, of format {FORMAT!r}")
-    return found
 
 
 def _can_plot() -> bool:

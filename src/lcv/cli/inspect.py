@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> int:
     import json
 
     from lcv.data.formats.image import read_image, write_image
-    from lcv.files import make_folder, whole_file
+    from lcv.files import make_folder, whole_file, write_text
     from lcv.models.build import spec_of
     from lcv.models.embedded import EMBEDDED
     from lcv.visual.inspection import inspect_model
@@ -76,8 +76,8 @@ def run(arguments: list[str]) -> int:
         "notes": notes,
     }
     make_folder(folder)
-    with whole_file(folder / "inspect.json", chosen.overwrite) as temporary:
-        temporary.write_text(json.dumps(about, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(about, indent=1, allow_nan=False) + "\n"
+    write_text(folder / "inspect.json", text, chosen.overwrite)
     for file, picture in drawn.items():
         if hasattr(picture, "savefig"):
             with whole_file(folder / file, chosen.overwrite) as temporary:

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any
 
 from lcv.cli.parser import either, in_options, remember
@@ -15,46 +14,35 @@ from lcv.errors import LcvError
 from lcv.version import __version__
 from lcv.words import did_you_mean, printable
 
-
-@dataclass(frozen=True)
-class Verb:
-    """One job. `module` has `run(arguments) -> exit code`; None where it is still to come."""
-
-    job: str
-    module: str | None = None
-
-
 VERBS = {
-    "predict": Verb("flow for a pair, a folder, a glob, a video, a camera", "lcv.cli.predict"),
-    "view": Verb("pictures: flow wheel, error maps, overlays, figures, films", "lcv.cli.view"),
-    "train": Verb("supervised and unsupervised training, resumable", "lcv.cli.train"),
-    "eval": Verb("metrics under a named protocol", "lcv.cli.eval"),
-    "submit": Verb("checked, zipped benchmark files for Sintel and KITTI", "lcv.cli.submit"),
-    "ablate": Verb("the paper's ablation, several seeds, with intervals", "lcv.cli.ablate"),
-    "robust": Verb("flow under stress: illumination, noise, adversarial patch", "lcv.cli.robust"),
-    "data": Verb("check a dataset, or write procedural pairs to disk", "lcv.cli.data"),
-    "inspect": Verb("the learned W: spectrum, angles, condition, feature maps", "lcv.cli.inspect"),
-    "attach": Verb("put LCV on a checkpoint, at W = I", "lcv.cli.attach"),
-    "fold": Verb("take LCV out of a checkpoint, exactly, where that is possible", "lcv.cli.fold"),
-    "convert": Verb("change a checkpoint's naming family", "lcv.cli.convert"),
-    "export": Verb("torch.export or ONNX, with the measured error in the file", "lcv.cli.export"),
-    "bench": Verb("speed, memory and exactness beside the peers", "lcv.cli.bench"),
-    "report": Verb("one self-contained page from any results", "lcv.cli.report"),
-    "models": Verb("what there is: size, data, licence, hash", "lcv.cli.models"),
-    "demo": Verb("the web page", "lcv.cli.demo"),
+    "predict": "flow for a pair, a folder, a glob, a video, a camera",
+    "view": "pictures: flow wheel, error maps, overlays, figures, videos",
+    "train": "supervised and unsupervised training, resumable",
+    "eval": "metrics under a named protocol",
+    "submit": "checked, zipped benchmark files for Sintel and KITTI",
+    "ablate": "the paper's ablation, several seeds, with intervals",
+    "robust": "flow under stress: illumination, noise, adversarial patch",
+    "data": "check a dataset, or write procedural pairs to disk",
+    "inspect": "the learned W: spectrum, angles, condition, feature maps",
+    "attach": "put LCV on a checkpoint, at W = I",
+    "fold": "take LCV out of a checkpoint, exactly, where that is possible",
+    "convert": "change a checkpoint's naming family",
+    "export": "torch.export or ONNX, with the measured error in the file",
+    "bench": "speed, memory and exactness beside the peers",
+    "report": "one self-contained page from any results",
+    "models": "what there is: size, data, licence, hash",
+    "demo": "the web page",
 }
+"""The job of each; the module `lcv.cli.VERB` has `run(arguments) -> exit code`."""
 
 
 def usage() -> str:
     """The text of `lcv --help`."""
     width = max(map(len, VERBS)) + 2
-    here = [f"  {name:<{width}}{verb.job}" for name, verb in VERBS.items() if verb.module]
-    later = [f"  {name:<{width}}{verb.job}" for name, verb in VERBS.items() if not verb.module]
     lines = ["usage: lcv VERB [options]    (lcv VERB --help for a verb's own)", ""]
-    lines += ["Optical flow with a learnable cost volume.", ""]
-    lines += ["verbs:", *here, ""] if here else []
-    lines += [f"declared, not yet in version {__version__}:", *later, ""] if later else []
-    lines += ["options:", "  --help       this text", "  --version    the version"]
+    lines += ["Optical flow with a learnable cost volume.", "", "verbs:"]
+    lines += [f"  {name:<{width}}{job}" for name, job in VERBS.items()]
+    lines += ["", "options:", "  --help       this text", "  --version    the version"]
     lines += ["  --debug      show the traceback of an error"]
     return "\n".join(lines)
 
@@ -67,9 +55,8 @@ class _Printable:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-        self.rich_proxied_file = (
-            stream  # rich, which colours, writes past us; its cells are escaped
-        )
+        # rich, which colours, writes past us; its cells are escaped
+        self.rich_proxied_file = stream
 
     def write(self, text: str) -> int:
         return self._stream.write(printable(text))
@@ -133,17 +120,12 @@ def _run(words: list[str]) -> int:
         print(f"lcv {__version__}")
         return 0
     name, *rest = words
-    verb = VERBS.get(name)
-    if verb is None:
+    if name not in VERBS:
         raise LcvError(
             f"there is no verb {name!r}, wanted {either([*VERBS])}{did_you_mean(name, VERBS)}; "
             f"`lcv --help` says what each does"
         )
-    if verb.module is None:
-        here = [known for known, other in VERBS.items() if other.module]
-        able = f"; this version has {', '.join(here)}" if here else ""
-        raise LcvError(f"`lcv {name}` is declared but not yet in version {__version__}{able}")
-    return int(importlib.import_module(verb.module).run(rest))
+    return int(importlib.import_module(f"lcv.cli.{name}").run(rest))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from lcv.cli.parser import Parser
 def run(arguments: list[str]) -> int:
     parser = Parser(
         "lcv report",
-        description="Put results beside the paper's numbers: one HTML page that needs nothing "
+        description="Put results next to the paper's numbers: one HTML page that needs nothing "
         "else, and a Markdown file of the same name.",
         epilog="lcv report eval.json out/ablation out/robustness runs/mine -o report.html",
     )

@@ -60,9 +60,9 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         "lcv robust",
-        description="The error of flow when frames suffer: illumination, noise, a patch, blur, "
-        "JPEG, fog, changing light. All networks see the same stressed frames. A run that was "
-        "stopped goes on where it was; levels, stresses and networks can be added later.",
+        description="The error of flow on disturbed frames: illumination, noise, a patch, blur, "
+        "JPEG, fog, changing light. All networks see the same frames. The same command continues a "
+        "stopped run; levels, stresses and networks can be added later.",
         epilog="`lcv robust learn --help`: learn a patch against a network.",
     )
     add_models(parser)
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         required=True,
         metavar="PLACE",
-        help="benchmark, a folder or list file, or NAME=PLACE:PLACE…; each gets curves of its own",
+        help="benchmark, a folder or list file, or NAME=PLACE:PLACE…; each has its own curves",
     )
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="made if missing")
     parser.add_argument(
@@ -106,9 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pictures", type=count, default=1, metavar="N", help="pairs to draw of each (%(default)s)"
     )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="measure and write everything anew"
-    )
+    parser.add_argument("--overwrite", action="store_true", help="measure everything again")
     return parser
 
 
@@ -121,8 +119,7 @@ def _study(chosen: argparse.Namespace) -> int:
     from lcv.studies.robustness.run import run_study
     from lcv.studies.robustness.write import write_outputs
 
-    if not chosen.models:
-        raise ArgumentError("missing: --model M or --weights FILE, a network to put under stress")
+    check_models(chosen.models)
     protocol = find_protocol(chosen.protocol).changed(chosen.iters)
     known = with_patches([load_patch(file) for file in chosen.patch], chosen.rule, chosen.margin)
     names = chosen.stress
@@ -164,16 +161,17 @@ def _study(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def check_models(models: Sequence[tuple[str | None, str | None]] | None) -> None:
+    if not models:
+        raise ArgumentError("missing: --model M or --weights FILE, a network to put under stress")
+
+
 def networks_of(models: Sequence[tuple[str | None, str | None]]) -> list[Network]:
     from lcv.evaluate.entrants import Entrant
     from lcv.models.build import find, load, network_and_weights
     from lcv.provenance import weights_words
     from lcv.studies.robustness.run import Network
 
-    if not models:
-        raise ArgumentError(
-            "missing: --model M or --weights FILE, the networks to put under stress"
-        )
     networks = []
     for named, given in models:
         name, weights = network_and_weights(named, given)

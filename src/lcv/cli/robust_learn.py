@@ -1,9 +1,11 @@
-"""`lcv robust learn`: a picture that harms a network's flow wherever it is pasted."""
+"""`lcv robust learn`: learn a picture that disturbs a network's flow wherever it is pasted."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from lcv.cli import robust
 from lcv.cli.parser import Parser, device_name, not_negative, positive, whole
@@ -85,6 +87,7 @@ def _learn(chosen: argparse.Namespace) -> int:
     from lcv.studies.patch_file import check_patch_output, load_patch, save_patch
     from lcv.studies.patch_frames import dataset_frames, procedural_frames
 
+    robust.check_models(chosen.models)
     if len(chosen.models) != 1:
         raise ArgumentError(f"lcv robust learn: {len(chosen.models)} networks, wanted one --model")
     low, high = chosen.diameters
@@ -93,22 +96,13 @@ def _learn(chosen: argparse.Namespace) -> int:
     check_patch_output(chosen.output, chosen.overwrite)
     procedural = chosen.data == "procedural"
     picture = None if chosen.start in STARTS else load_patch(chosen.start).pixels
-    config = PatchConfig(
-        side=chosen.side,
-        sizes=tuple(chosen.diameters),
-        rotation=chosen.rotation,
-        margin=chosen.margin,
-        near=chosen.near,
-        objective=chosen.objective or ("error" if procedural else "change"),
-        steps=chosen.steps,
-        batch=chosen.batch,
-        rate=chosen.rate,
-        iters=chosen.iters,
-        seed=chosen.seed,
-        recipe=chosen.recipe,
-        start=chosen.start if picture is None else Path(chosen.start).name,
-        pool=chosen.pool,
-    )
+    told: dict[str, Any] = {
+        **{each.name: getattr(chosen, each.name, None) for each in fields(PatchConfig)},
+        "sizes": tuple(chosen.diameters),
+        "objective": chosen.objective or ("error" if procedural else "change"),
+        "start": chosen.start if picture is None else Path(chosen.start).name,
+    }
+    config = PatchConfig(**told)
     if config.objective == "error" and not procedural:
         raise ArgumentError(
             f"--objective error needs truth, which is not read of --data {chosen.data}; wanted "

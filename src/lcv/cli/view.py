@@ -1,4 +1,4 @@
-"""`lcv view`: pictures of flow, of its errors and differences; figures and films of several."""
+"""`lcv view`: pictures of flow, of its errors and differences; figures and videos of several."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ one flow or many, in one of four ways:
   lcv view flow.flo --image frame.png -o arrows.png   arrows on the frame
 several flows, or a folder of them, are drawn into a folder.
 
-figures and films have options of their own:
+figures and videos have options of their own:
   lcv view figure methods --help       inputs, flow and error of methods, a number under each
   lcv view figure difference --help    flow by two methods, and their difference
   lcv view video --help                frames and flows side by side

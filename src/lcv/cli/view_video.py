@@ -1,4 +1,4 @@
-"""`lcv view video`: a film of frames and of flow by one method or several, side by side."""
+"""`lcv view video`: a video of frames and of flow by one method or several, side by side."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def run(arguments: list[str]) -> int:
         help="a folder of flows from each frame to the next, with the name to print under it; "
         "flows belong to the frames of their names, else to those of their places",
     )
-    parser.add_argument("-o", "--output", required=True, help="the film: .mp4, .webm or .gif")
+    parser.add_argument(
+        "-o", "--output", required=True, help="the video to write: .mp4, .webm or .gif"
+    )
     view.add_scale(parser)
     parser.add_argument("--arrows", action="store_true", help="draw the first flow on the frames")
     parser.add_argument(
@@ -46,14 +48,14 @@ def run(arguments: list[str]) -> int:
         "--fps", type=positive, help="frames a second (the video's, or 10 for images)"
     )
     parser.add_argument("--columns", type=whole, help="pictures in a row (all)")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing film")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing video")
     chosen = parser.parse_args(arguments)
 
     from lcv.files import check_output
     from lcv.visual.video import ENDINGS, clip
 
     if Path(chosen.output).suffix.lower() not in ENDINGS:
-        raise ArgumentError(f"-o {chosen.output}: wanted a film: .mp4, .webm or .gif")
+        raise ArgumentError(f"-o {chosen.output}: wanted a video: .mp4, .webm or .gif")
     check_output(chosen.output, chosen.overwrite)
     folders = view_files.named_files(chosen.flow, "--flow")
     flows = {name: view_files.flow_files([str(path)]) for name, path in folders.items()}
@@ -171,7 +173,7 @@ def _common_count(folders: dict[str, Path], flows: Flows) -> int:
 
 
 def _longest(flows: Flows) -> float:
-    """One scale for the whole film, found by reading every flow once before it is drawn."""
+    """One scale for the whole video, found by reading every flow once before it is drawn."""
     from lcv.visual.figures import common_scale
 
     every = (path for paths in flows.values() for path in paths)

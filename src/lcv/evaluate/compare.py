@@ -18,7 +18,7 @@ import numpy as np
 from lcv.errors import ArgumentError
 from lcv.evaluate.metrics import METRICS
 from lcv.evaluate.results import PairResult, Result
-from lcv.files import whole_file
+from lcv.files import write_text
 
 FORMAT = "lcv comparison 1"
 DEFAULT_METRICS = ("epe", "fl", "wauc")
@@ -199,8 +199,7 @@ def write_comparison(
             for other, rows in others
         ],
     }
-    with whole_file(path, overwrite) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n", overwrite)
 
 
 def check_comparable(first: Result, second: Result) -> None:

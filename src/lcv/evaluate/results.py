@@ -12,7 +12,7 @@ from typing import Any
 from lcv.errors import ArgumentError, FileError, LcvError
 from lcv.evaluate.metrics import METRICS, metrics_from
 from lcv.evaluate.protocols import Protocol
-from lcv.files import whole_file
+from lcv.files import read_json, write_text
 
 FORMAT = "lcv evaluation 1"
 
@@ -137,23 +137,13 @@ def write_results(
         "results": [result.as_dict() for result in results],
     }
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    with whole_file(path, overwrite) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    write_text(path, text + "\n", overwrite)
 
 
 def read_results(path: str | os.PathLike[str]) -> list[Result]:
     """The results of a file that `write_results` wrote."""
     path = Path(path)
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise FileError(f"{path}: is not JSON; wanted a result that `lcv eval -o` wrote") from None
-    if not isinstance(said, dict) or said.get("format") != FORMAT:
-        raise FileError(
-            f"{path}: its format is not {FORMAT!r}; wanted a result that `lcv eval -o` wrote"
-        )
+    said = read_json(path, "a result that `lcv eval -o` wrote", FORMAT)
     try:
         return [Result.from_dict(each) for each in said["results"]]
     except (KeyError, TypeError, AttributeError, LcvError) as error:

@@ -164,7 +164,9 @@ def _measure(
     for index, sample in read_ahead(records, order):
         record = records[index]
         name = record.dataset
-        image1, image2, truth, valid, occluded, objects = _tensors(record, sample, protocol, device)
+        image1, image2, truth, valid, occluded, objects = tensors_of(
+            record, sample, protocol, device
+        )
         output = call(image1, image2, protocol.setting(name), index in firsts)
         flow = stored(output.flow[0], protocol.storage)
         bad = int((valid & ~flow.isfinite().all(0)).sum())
@@ -194,7 +196,7 @@ def read_ahead(records: Sequence[Readable], order: Sequence[int]) -> Iterator[tu
                 each.cancel()
 
 
-def _tensors(
+def tensors_of(
     record: Readable, sample: Sample, protocol: Protocol, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     """Images (1, 3, h, w), truth (2, h, w) and maps (h, w) on the device, as the protocol counts."""

@@ -1,251 +1,180 @@
-"""The ablation itself: every column with every seed, one after the other or several at once.
+"""Run an ablation: every column with every seed.
 
     study = prepare("out", base, choose(network), seeds=(0, 1, 2))
     run(study)
 
-Finished cells are skipped and unfinished ones resumed, so the same call goes on after any stop.
+Finished cells are skipped and unfinished ones resumed, so the same call continues a stopped study.
+Several processes can share a study: each takes cells that no other one is working on.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from itertools import groupby
+
+from torch import nn
 
 from lcv.errors import ArgumentError, LcvError
-from lcv.studies.ablation_cell import INTERRUPTED, note_failure, run_cell
+from lcv.files import Busy, only_one
+from lcv.studies.ablation_cell import measure_cell, note_failure, untrained
 from lcv.studies.ablation_show import write
 from lcv.studies.ablation_study import Cell, Study
-from lcv.studies.ablation_together import run_seeds
+from lcv.studies.columns import config_for
+from lcv.train.config import TrainConfig
 from lcv.train.distributed import check_device, join
 from lcv.train.interrupts import interrupts
+from lcv.train.kept import Kept
 from lcv.train.log import Listener
+from lcv.train.together import run_together
 
 Say = Callable[[str], None]
-CELL = (sys.executable, "-m", "lcv.studies.ablation_cell")
+LOOK_AGAIN = 1.0
+"""Seconds between looks at cells that another process is working on."""
 
 
 @dataclass
 class Outcome:
-    """What became of the cells of one call."""
+    """What happened to the cells of one call; `left` are those not finished."""
 
     done: list[Cell] = field(default_factory=list)
     failed: list[Cell] = field(default_factory=list)
     left: list[Cell] = field(default_factory=list)
-    interrupted: bool = False
 
 
 def run(
     study: Study,
     device: str | None = None,
-    jobs: int = 1,
     minutes: float | None = None,
     say: Say = print,
     listeners: tuple[Listener, ...] = (),
     together: bool = False,
 ) -> Outcome:
-    """Take every unfinished cell as far as it goes.
+    """Run every unfinished cell; tables and plot are written after every seed.
 
-    jobs:     how many cells run at once, each a process of its own where this is more than 1
-    minutes:  after these, running cells are stopped and saved; none is begun that would not end
-              in time, judged by the slowest one so far
-    together: all columns of a seed at once in this process, on the same batches, each made once;
-              tables and plot are written after every seed. What a small network leaves idle of a
-              large GPU others fill.
-    A cell that fails (its loss diverges) is noted, and the others go on.
+    minutes:   stop and save after this time, as for SIGTERM and Ctrl-C
+    listeners: hear the log of every cell, unless cells run together
+    together:  train all columns of a seed at once, on the same batches, each made once; several
+               small networks use a large GPU better than one
+    A cell that fails (its loss diverges) is noted, and the others continue.
     """
-    if jobs < 1:
-        raise ArgumentError(f"jobs is {jobs}, wanted at least 1")
     if minutes is not None and minutes <= 0:
         raise ArgumentError(f"minutes is {minutes}, wanted more than 0")
-    if together and jobs > 1:
-        raise ArgumentError(f"jobs is {jobs}, and cells that run together share one process")
-    todo = [cell for cell in study.cells() if study.result(cell) is None]
-    total = len(list(study.cells()))
-    if todo:
+    cells = list(study.cells())
+    left = [cell for cell in cells if study.result(cell) is None]
+    if left:
         check_device(study.base, join(device).device)
-        study = study.with_weights()
-    say(f"{total - len(todo)} of {total} cells are done")
-    if together:
-        return _seed_by_seed(study, todo, device, minutes, say)
-    if jobs == 1 and minutes is None:
-        return _one_by_one(study, todo, device, say, listeners)
-    return _Crew(study, todo, device, jobs, minutes, say).work()
-
-
-def _one_by_one(
-    study: Study, todo: list[Cell], device: str | None, say: Say, listeners: tuple[Listener, ...]
-) -> Outcome:
-    outcome = Outcome(left=list(todo))
-    for cell in todo:
-        began = time.perf_counter()
-        try:
-            finished = run_cell(study, cell, device, listeners)
-        except KeyboardInterrupt:  # in its last step, or while it was measured
-            finished = False
-        except LcvError as error:
-            note_failure(study.folder_of(cell), error)
-            say(f"{cell}: failed: {error}")
-            outcome.failed.append(cell)
-            outcome.left.remove(cell)
-            continue
-        if not finished:
-            outcome.interrupted = True
-            return outcome
-        say(line(study, cell, time.perf_counter() - began))
-        outcome.done.append(cell)
-        outcome.left.remove(cell)
-    return outcome
-
-
-def _seed_by_seed(
-    study: Study, todo: list[Cell], device: str | None, minutes: float | None, say: Say
-) -> Outcome:
-    outcome = Outcome(left=list(todo))
-    end = None if minutes is None else time.perf_counter() + 60 * minutes
-
-    def tell(cell: Cell, seconds: float, error: LcvError | None) -> None:
-        outcome.left.remove(cell)
-        if error is None:
-            say(line(study, cell, seconds))
-            outcome.done.append(cell)
-        else:
-            say(f"{cell}: failed: {error}")
-            outcome.failed.append(cell)
-
+        study.check_weights()
+    say(f"{len(cells) - len(left)} of {len(cells)} cells are done")
+    deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
     with interrupts() as arrived:
 
         def stop() -> bool:
-            return bool(arrived) or (end is not None and time.perf_counter() > end)
+            return bool(arrived) or time.monotonic() > deadline
 
-        for _ in run_seeds(study, todo, device, say, tell, stop):
-            write(study)  # so that they are there, whatever becomes of the next
-        outcome.interrupted = bool(arrived) or bool(outcome.left)
-    return outcome
-
-
-def line(study: Study, cell: Cell, seconds: float) -> str:
-    """A finished cell in a sentence."""
-    result = study.result(cell)
-    assert result is not None
-    numbers = "; ".join(
-        f"{name} EPE {test['metrics']['epe']:.3f} px, Fl-all {test['metrics']['fl']:.2f} %"
-        for name, test in result["best"]["tests"].items()
-    )
-    return f"{cell}: {numbers} (best, step {result['best']['step']}; {seconds:.0f} s)"
+        runner = _Runner(study, device, stop, say, None if together else listeners, left)
+        waiting = list(left)
+        while waiting and not stop():
+            busy: list[Cell] = []
+            for _, same_seed in groupby(waiting, lambda cell: cell.seed):
+                chosen = list(same_seed)
+                for group in [chosen] if together else [[cell] for cell in chosen]:
+                    busy += runner.take(group)
+                if not set(chosen) <= set(busy):
+                    write(study)
+            if waiting := busy:  # until the other processes have finished them, or died
+                time.sleep(LOOK_AGAIN)
+    return runner.outcome
 
 
-class _Crew:
-    """Cells as processes, so many at once; stopped by SIGTERM, upon which they save."""
-
+class _Runner:
     def __init__(
         self,
         study: Study,
-        todo: list[Cell],
         device: str | None,
-        jobs: int,
-        minutes: float | None,
+        stop: Callable[[], bool],
         say: Say,
+        listeners: tuple[Listener, ...] | None,
+        left: list[Cell],
     ) -> None:
-        self.study, self.device, self.jobs, self.say = study, device, jobs, say
-        self.outcome = Outcome(left=todo)
-        self.waiting = list(todo)
-        self.running: dict[Cell, tuple[subprocess.Popen[Any], float]] = {}
-        self.began = time.perf_counter()
-        self.end = None if minutes is None else self.began + 60 * minutes
-        self.slowest = 0.0
-        self.arrived: list[int] = []
-        self.stopping = False
+        self.study, self.device, self.stop, self.say = study, device, stop, say
+        self.listeners, self.outcome = listeners, Outcome(left=left)
+        self.kept = Kept()  # all cells have the same validation and test pairs
 
-    def work(self) -> Outcome:
-        old = {
-            number: signal.signal(number, lambda n, _: self.arrived.append(n))
-            for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
-            while not self._over():
-                self._fill()
-                if not self.running:
+    def take(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Train these cells side by side and measure them; returns those of other processes."""
+        busy, trained = [], []
+        with ExitStack() as locks:
+            for cell in cells:
+                if self.stop():
                     break
-                time.sleep(0.1)
-                self._collect()
-        finally:
-            self._stop()
-            for number, handler in old.items():
-                signal.signal(number, handler)
-        self.outcome.interrupted = bool(self.arrived) or bool(self.outcome.left)
-        return self.outcome
+                folder = self.study.folder_of(cell)
+                folder.mkdir(parents=True, exist_ok=True)
+                try:
+                    locks.enter_context(only_one(folder / "cell", f"{cell}: is running"))
+                except Busy:
+                    busy.append(cell)
+                    continue
+                if self.study.result(cell) is not None:  # another process has finished it
+                    self._finished(cell, 0.0)
+                elif cell.column.trained:
+                    trained.append(cell)
+                else:
+                    self._measure(cell, untrained(self._config(cell)), time.perf_counter())
+            if trained and not self.stop():
+                self._train(trained)
+        return busy
 
-    def _over(self) -> bool:
-        return bool(self.arrived) or (self.end is not None and time.perf_counter() > self.end)
+    def _train(self, cells: list[Cell]) -> None:
+        began = time.perf_counter()
+        configs = [self._config(cell) for cell in cells]
+        heard = [self.listeners or ()] * len(cells)
+        ended = run_together(configs, self.device, heard, self.stop, self._pace(cells), self.kept)
+        share = (time.perf_counter() - began) / len(cells)
+        for cell, config, end in zip(cells, configs, ended, strict=True):
+            if end.error is not None:
+                self._failed(cell, end.error)
+            elif end.model is not None and end.steps == config.steps and not self.stop():
+                self._measure(cell, end.model, time.perf_counter() - share)
 
-    def _fill(self) -> None:
-        while self.waiting and len(self.running) < self.jobs:
-            if self.end is not None and time.perf_counter() + self.slowest > self.end:
-                return
-            cell = self.waiting.pop(0)
-            self.running[cell] = (self._begin(cell), time.perf_counter())
+    def _measure(self, cell: Cell, model: nn.Module, began: float) -> None:
+        try:
+            measure_cell(self.study, cell, model, join(self.device).device, began, self.kept)
+        except LcvError as error:  # a test that cannot be read
+            self._failed(cell, error)
+        else:
+            self._finished(cell, time.perf_counter() - began)
 
-    def _begin(self, cell: Cell) -> subprocess.Popen[Any]:
-        folder = self.study.folder_of(cell)
-        folder.mkdir(parents=True, exist_ok=True)
-        words = [str(self.study.folder), cell.column.name, str(cell.seed)]
-        weights = self.study.base.model.weights
-        words += [] if weights is None else ["--weights", weights]
-        words += [] if self.device is None else ["--device", self.device]
-        threads = max(1, (os.cpu_count() or 1) // self.jobs)
-        environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
-        with (folder / "output.txt").open("wb") as output:
-            return subprocess.Popen(
-                [*CELL, *words],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-                # Ctrl-C reaches the whole group of a terminal; the cells are told by us, once.
-                start_new_session=True,
-            )
+    def _finished(self, cell: Cell, seconds: float) -> None:
+        best = (self.study.result(cell) or {})["best"]
+        numbers = "; ".join(
+            f"{name} EPE {test['metrics']['epe']:.3f} px, Fl-all {test['metrics']['fl']:.2f} %"
+            for name, test in best["tests"].items()
+        )
+        self.say(f"{cell}: {numbers} (best, step {best['step']}; {seconds:.0f} s)")
+        self.outcome.done.append(cell)
+        self.outcome.left.remove(cell)
 
-    def _collect(self) -> None:
-        for cell, (process, began) in list(self.running.items()):
-            code = process.poll()
-            if code is None:
-                continue
-            del self.running[cell]
-            seconds = time.perf_counter() - began
-            folder = self.study.folder_of(cell)
-            if code == 0:
-                self.slowest = max(self.slowest, seconds)
-                self.say(line(self.study, cell, seconds))
-                self.outcome.done.append(cell)
-                self.outcome.left.remove(cell)
-                (folder / "output.txt").unlink(missing_ok=True)
-            elif code != INTERRUPTED and not self.stopping:
-                self.say(f"{cell}: failed: {_why(self.study, cell, folder, code)}")
-                self.outcome.failed.append(cell)
-                self.outcome.left.remove(cell)
+    def _failed(self, cell: Cell, error: LcvError) -> None:
+        note_failure(self.study.folder_of(cell), error)
+        self.say(f"{cell}: failed: {error}")
+        self.outcome.failed.append(cell)
+        self.outcome.left.remove(cell)
 
-    def _stop(self) -> None:
-        self.stopping = True
-        for process, _ in self.running.values():
-            process.terminate()
-        for process, _ in self.running.values():
-            process.wait()
-        self._collect()
+    def _config(self, cell: Cell) -> TrainConfig:
+        return config_for(cell.column, self.study.base, cell.seed, self.study.folder_of(cell))
 
+    def _pace(self, cells: list[Cell]) -> Callable[[int, float], None]:
+        steps = self.study.base.steps
 
-def _why(study: Study, cell: Cell, folder: Path, code: int) -> str:
-    said = study.failure(cell)
-    if said is not None:
-        return said
-    lines = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").split("\n")
-    last = next((each for each in reversed(lines) if each.strip()), "no word")
-    reason = f"its process ended with {code}; its last line: {last[:300]}"
-    note_failure(folder, LcvError(reason))
-    return reason
+        def pace(step: int, seconds: float) -> None:
+            if self.listeners is None:  # cells run together
+                self.say(
+                    f"  seed {cells[0].seed}, step {step} of {steps}: {1000 * seconds:.1f} ms a "
+                    f"step of {len(cells)} columns, {(steps - step) * seconds:.0f} s of steps to go"
+                )
+
+        return pace

@@ -1,4 +1,4 @@
-"""What an ablation starts from when no recipe is named: each network's loss, procedural pairs."""
+"""The base run of an ablation without a recipe: procedural pairs, each network's own loss."""
 
 from __future__ import annotations
 

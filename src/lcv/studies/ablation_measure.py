@@ -1,4 +1,4 @@
-"""What a checkpoint is worth on held-out pairs: named metrics over all, and EPE and Fl of each."""
+"""Measure a checkpoint on held-out pairs: named metrics over all, and EPE and Fl of each."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def measure(
 ) -> dict[str, Any]:
     """By test: `metrics` over all its pairs, and `pairs`: name, scene, EPE and Fl of each.
 
-    tests: by name, "procedural" (`count` pairs) or a dataset's folder or list. The network runs in
-    float32 or better, without TF32, in evaluation mode, with the iterations of validation and its
-    own padding. kept: pairs that were made or read for another network already.
+    tests: by name, "procedural" (`count` pairs) or a dataset's folder or list
+    kept:  pairs that were made or read for another network already
+    The network runs in float32 or better, without TF32, with the iterations of validation.
     """
     kept = kept or Kept(most=0)
     results = {}

@@ -1,16 +1,17 @@
-"""An ablation to look at, at any moment: tables in Markdown or on a terminal, and one picture."""
+"""Show an ablation at any time: tables in Markdown or on a terminal, and one plot."""
 
 from __future__ import annotations
 
-from lcv.files import whole_file
+from lcv.evaluate.tables import Grid
+from lcv.files import write_text
+from lcv.studies import blocks
 from lcv.studies.ablation_study import Study
 from lcv.studies.ablation_summary import Interval, Row, Table, summarise
-from lcv.studies.charts import Bar, Line, interval_chart, line_chart, stacked
+from lcv.studies.charts import NO_PLOTS, Bar, Bars, Curves, Line, svg
 from lcv.studies.columns import REFERENCE
 from lcv.train.log import read_log
 from lcv.words import counted, printable
 
-NULL = "null control"
 HEAD = (
     "column",
     "seeds",
@@ -25,15 +26,15 @@ NOTHING = "–"
 
 def cells_of(row: Row) -> tuple[str, ...]:
     """A row of the table as texts, in the order of HEAD."""
-    label = row.column.label + (f" ({NULL})" if row.null_control else "")
+    label = row.column.label + (" (null control)" if row.null_control else "")
     failed = f", {row.failed} failed" if row.failed else ""
     if not row.values:
         return (label, f"0{failed}", *[NOTHING] * (len(HEAD) - 2))
-    known = len(row.values) if row.column.trained else 1
+    reach = "" if row.interval is None else f" ± {(row.interval[1] - row.interval[0]) / 2:.3f}"
     return (
         label,
         f"{len(row.seeds) if row.column.trained else 'all'}{failed}",
-        _with_reach(row.mean, row.interval if known > 1 else None),
+        f"{row.mean:.3f}{reach if row.column.trained else ''}",
         f"{row.mean_fl:.2f}",
         NOTHING if row.difference is None else signed(row.difference),
         between(row.over_seeds),
@@ -41,14 +42,8 @@ def cells_of(row: Row) -> tuple[str, ...]:
     )
 
 
-def _with_reach(mean: float, interval: Interval | None) -> str:
-    return (
-        f"{mean:.3f}" if interval is None else f"{mean:.3f} ± {(interval[1] - interval[0]) / 2:.3f}"
-    )
-
-
 def signed(value: float, decimals: int = 4) -> str:
-    """+0.0120, −0.0030, 0.0000: a minus sign that is one, and no sign of nothing."""
+    """+0.0120, −0.0030, 0.0000: with a real minus sign, and no sign for zero."""
     text = f"{value:+.{decimals}f}"
     return text[1:] if not text.strip("+-0.") else text.replace("-", "−")
 
@@ -64,18 +59,18 @@ def title_of(table: Table) -> str:
 
 
 def spread_words(table: Table) -> str:
-    """What the differences are to be seen beside: seeds of one column, and the null control."""
+    """What to compare the differences with: the spread of seeds, and the null control."""
     words = []
     if table.spread is not None:
         words.append(
-            f"Seeds of “{REFERENCE}” lie apart by {table.spread:.4f} px (standard deviation)."
+            f"The standard deviation of “{REFERENCE}” over seeds is {table.spread:.4f} px."
         )
     for row in table.rows:
         if row.null_control and row.difference is not None:
             apart = ", ".join(signed(value) for value in row.differences)
             words.append(
                 f"“{row.column.label}” computes the same function: its difference, "
-                f"{signed(row.difference)} px (by seed: {apart}), is what rounding grows to."
+                f"{signed(row.difference)} px (by seed: {apart}), is what rounding errors grow to."
             )
     return " ".join(words)
 
@@ -101,60 +96,62 @@ def heading(study: Study) -> str:
     )
 
 
+def table_blocks(table: Table) -> list[blocks.Block]:
+    """The table and what to compare its differences with."""
+    rows = (blocks.Row(cells_of(row), "muted" if row.null_control else "") for row in table.rows)
+    words = spread_words(table)
+    shown = blocks.TableBlock(title_of(table), HEAD, tuple(rows))
+    return [shown, *([blocks.Words(words)] if words else [])]
+
+
+def notes_of(study: Study) -> blocks.Points:
+    return blocks.Points(tuple(f"{c.label}: {c.note}" for c in study.columns if c.note))
+
+
 def markdown(study: Study) -> str:
     """Every table of the study."""
-    blocks = [f"# Ablation\n\n{heading(study)}\n\nEPE is averaged over pairs; lower is better."]
-    for table in summarise(study):
-        lines = [f"## {title_of(table)}", "", f"| {' | '.join(HEAD)} |"]
-        lines.append("|---" * len(HEAD) + "|")
-        lines += [f"| {' | '.join(cells_of(row))} |" for row in table.rows]
-        words = spread_words(table)
-        blocks.append("\n".join([*lines, *(["", words] if words else [])]))
-    notes = [f"- {c.label}: {c.note}" for c in study.columns if c.note]
-    return "\n\n".join([*blocks, "\n".join(notes)]) + "\n"
+    shown = [block for table in summarise(study) for block in table_blocks(table)]
+    intro = f"{heading(study)}\n\nEPE is averaged over pairs; lower is better."
+    return blocks.markdown("Ablation", intro, [*shown, notes_of(study)])
 
 
 def print_tables(study: Study) -> None:
-    """Drawn on a terminal where rich is installed; elsewhere the Markdown."""
+    """Drawn on a terminal; elsewhere, or without rich, as Markdown."""
     try:
         from rich.console import Console
-        from rich.table import Table as RichTable
-
-        console = Console()
     except ImportError:
         print(markdown(study))
         return
+    console = Console()
     if not console.is_terminal:
         print(markdown(study))
         return
     console.print(printable(heading(study)), markup=False, highlight=False)
     for table in summarise(study):
-        shown = RichTable(title=printable(title_of(table)), title_justify="left")
-        for i, head in enumerate(HEAD):
-            shown.add_column(head, justify="left" if i == 0 else "right")
-        for row in table.rows:
-            shown.add_row(*map(printable, cells_of(row)), style="dim" if row.null_control else "")
-        console.print(shown)
-        console.print(printable(spread_words(table)), markup=False, highlight=False)
+        rows = tuple(map(cells_of, table.rows))
+        console.print(Grid(title_of(table), HEAD, rows, spread_words(table), words=1).rich())
 
 
-def bars_of(table: Table) -> list[Bar]:
-    """The differences of a table, to draw."""
-    return [
-        Bar(
-            row.column.label,
-            row.difference,
-            row.over_seeds,
-            row.differences,
-            muted=row.null_control,
-        )
-        for row in table.rows
-        if row.difference is not None and row.column.trained
-    ]
+def panels(study: Study) -> list[Bars | Curves]:
+    """The differences of every table, and validation EPE over the steps."""
+    found: list[Bars | Curves] = []
+    for table in summarise(study):
+        bars = [
+            Bar(row.column.label, row.difference, row.over_seeds, row.differences, row.null_control)
+            for row in table.rows
+            if row.difference is not None and row.column.trained
+        ]
+        if bars:
+            title = f"Δ EPE to “{REFERENCE}”: {title_of(table)}"
+            found.append(Bars(title, "px; dots are seeds, bars 95 % over seeds", bars))
+    lines = _validation(study)
+    if lines:
+        found.append(Curves("Validation, mean over seeds", "steps", "EPE, px", lines))
+    return found
 
 
-def validation_curves(study: Study) -> list[Line]:
-    """Validation EPE against steps, a line a column, averaged over the seeds that got there."""
+def _validation(study: Study) -> list[Line]:
+    """A line a column, averaged over the seeds that have been validated at a step."""
     lines = []
     for column in study.columns:
         by_step: dict[int, list[float]] = {}
@@ -166,32 +163,17 @@ def validation_curves(study: Study) -> list[Line]:
         if by_step:
             steps = sorted(by_step)
             means = [sum(by_step[step]) / len(by_step[step]) for step in steps]
-            lines.append(Line(column.label, [float(step) for step in steps], means))
+            lines.append(Line(column.label, steps, means))
     return lines
 
 
-def plot(study: Study) -> str | None:
-    """Differences at the best and at the last checkpoint, and validation over steps, as SVG."""
-    pictures = []
-    for table in summarise(study):
-        bars = bars_of(table)
-        if bars:
-            title = f"Δ EPE to “{REFERENCE}”: {title_of(table)}"
-            pictures.append(interval_chart(bars, title, "px; dots are seeds, bars 95 % over seeds"))
-    curves = validation_curves(study)
-    if curves:
-        pictures.append(line_chart(curves, "Validation", "steps", "EPE, px"))
-    return stacked(pictures).svg() if pictures else None
-
-
 def write(study: Study) -> list[str]:
-    """table.md and plot.svg into the study's folder; their names."""
-    written = ["table.md"]
-    with whole_file(study.folder / "table.md", overwrite=True) as temporary:
-        temporary.write_text(markdown(study), encoding="utf-8")
-    picture = plot(study)
-    if picture is not None:
-        with whole_file(study.folder / "plot.svg", overwrite=True) as temporary:
-            temporary.write_text(picture, encoding="utf-8")
-        written.append("plot.svg")
-    return written
+    """Write table.md and plot.svg into the study's folder; what was written, or why not."""
+    files = {"table.md": markdown(study)}
+    drawn = panels(study)
+    plot = svg(drawn) if drawn else None
+    if plot is not None:
+        files["plot.svg"] = plot
+    for name, text in files.items():
+        write_text(study.folder / name, text, overwrite=True)
+    return [*files, *([NO_PLOTS] if drawn and plot is None else [])]

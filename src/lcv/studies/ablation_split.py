@@ -1,8 +1,7 @@
-"""A split without leaks: what is trained on, what chooses the best checkpoint, what is reported.
+"""Training, validation and test parts that share no scene.
 
-Three parts that share no scene. Procedural pairs: other seeds and, in the last two parts, textures
-that training never sees. Files: whole scenes, so that no frame, pass or camera of a scene is on
-both sides.
+Procedural pairs have other seeds in each part, and validation and test have textures that training
+never sees. Files are split by whole scenes, with all their frames, passes and cameras.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.errors import ArgumentError
 from lcv.evaluate.sources import records_in
-from lcv.files import whole_file
+from lcv.files import write_text
 from lcv.train.batches import texture_bank
 from lcv.train.config import DataConfig, TrainConfig
 from lcv.train.files import list_records, name_of
@@ -31,7 +30,7 @@ from lcv.train.validate import AT_ONCE
 TEST_SEED = 3 * 2**30  # training's seeds are small numbers, validation's is 2³¹
 RULES = ("hash", "every-fifth")
 HELD_OUT = "held-out"
-"""What the test on the held-out scenes of files is called."""
+"""The name of the test on the held-out scenes of files."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,10 @@ class Split:
 def split_scenes(scenes: Collection[str], rule: str = "hash") -> tuple[list[str], list[str]]:
     """The scenes for choosing a checkpoint and for reporting: a tenth and a fifth, at least one.
 
-    hash:        in the order of sha256(scene), the first fifth is the test, the tenth after it
-                 the validation; a scene's rank does not depend on its dataset's order
-    every-fifth: scenes 0, 5, 10, … of the sorted list are the test (in a full copy of KITTI 2015
-                 the 40 that VCN and, it seems, the paper used); validation as before, of the rest
+    hash:        in the order of sha256(scene), the first fifth is the test, the next tenth the
+                 validation
+    every-fifth: scenes 0, 5, 10, … of the sorted list are the test (of KITTI 2015 the 40 that VCN
+                 and, it seems, the paper used); validation as before, of the rest
     """
     if rule not in RULES:
         raise ArgumentError(f"split is {rule!r}, wanted one of {', '.join(RULES)}")
@@ -120,7 +119,7 @@ def _place(frame: Frame) -> str:
 
 
 def write_list(records: Collection[Record], path: Path) -> None:
-    """Held-out records as a list file, which `lcv eval` and validation read; kept with the study."""
+    """Held-out records as a list file, which `lcv eval` and validation read."""
     lines = []
     for record in records:
         if record.step != 1 or record.disparity is not None or record.flow is None:
@@ -130,8 +129,7 @@ def write_list(records: Collection[Record], path: Path) -> None:
             )
         files = [Path(str(each)).absolute() for each in (record.image1, record.image2, record.flow)]
         lines.append(" ".join(_quoted(str(file)) for file in files))
-    with whole_file(path, overwrite=True) as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(path, "\n".join(lines) + "\n", overwrite=True)
 
 
 def held_out_records(data: DataConfig, path: str | Path) -> list[Record]:
@@ -155,10 +153,7 @@ def _quoted(path: str) -> str:
 def held_out_config(
     base: TrainConfig, folder: Path, rule: str = "hash"
 ) -> tuple[TrainConfig, dict[Path, tuple[Record, ...]]]:
-    """The base with its validation, and for files its exclusions, set as the split says.
-
-    With it, for files, the lists that have to be written: validation.txt and test.txt.
-    """
+    """The base with validation and exclusions set by the split, and for files the lists to write."""
     if base.data.source == "procedural":
         return replace(base, validation={"validation": "procedural"}, best="validation/epe"), {}
     split = split_files(base.data, rule)
@@ -183,10 +178,7 @@ def check_not_trained_on(base: TrainConfig, folder: str) -> None:
 
 
 def procedural_test_pairs(config: TrainConfig, count: int, device: torch.device) -> Iterator[Pair]:
-    """Pairs of the training's kind, of scenes and textures that no other part has seen.
-
-    The same pairs for every column and seed: their numbers are those of index 0 … count − 1.
-    """
+    """Pairs of the training's kind, with other scenes and textures; the same for every cell."""
     data = config.data
     bank = texture_bank(data, "held-out", device)
     recipe = RECIPES[data.recipe]

@@ -1,11 +1,11 @@
-"""What an ablation is, and the folder in which it lives.
+"""An ablation and its folder.
 
 OUT/study.json           the base configuration, tests, columns and seeds; the weights by name and hash
 OUT/cells/lcv-0/         one training run: config.json, log.jsonl, result.json, weights
 OUT/validation.txt, test.txt     the held-out scenes of a file dataset
-OUT/table.md, plot.svg   what there is to see so far
+OUT/table.md, plot.svg   the results so far
 
-Columns and seeds may be added to a study later; whatever would change a number may not.
+Columns and seeds may be added later; a setting that would change a number may not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from lcv.errors import ArgumentError, FileError
-from lcv.files import whole_file
+from lcv.files import read_json, write_text
 from lcv.models.build import find
 from lcv.models.published import sha256_of
 from lcv.recipes.stored import config_from
@@ -36,9 +36,11 @@ from lcv.train.config import TrainConfig
 from lcv.train.network import settled
 
 FORMAT = "lcv ablation 1"
-# Where things lie and how fast they go; none of it changes a number that a study reports.
-MAY_CHANGE = ("folder", "log_every", "save_every", "keep_every", "model.weights")
-MAY_CHANGE_DATA = ("textures", "root", "workers", "ahead")
+MAY_CHANGE = (
+    *("folder", "log_every", "save_every", "keep_every", "model.weights", "validation"),
+    *("data.textures", "data.root", "data.workers", "data.ahead"),
+)
+"""Settings that change no reported number: paths and speed."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Study:
         return self.base.model.name
 
     def cells(self) -> Iterator[Cell]:
-        """Seed by seed, so that every seed that is there is there in most columns."""
+        """Seed by seed, so that a stopped study has whole seeds to compare."""
         cells = (self.cell(column.name, seed) for seed in self.seeds for column in self.columns)
         yield from dict.fromkeys(cells)
 
@@ -102,7 +104,7 @@ class Study:
     def result(self, cell: Cell) -> dict[str, Any] | None:
         """What a finished cell measured; None if it is not finished."""
         path = self.folder_of(cell) / "result.json"
-        return _json_at(path) if path.exists() else None
+        return read_json(path, "a cell's result") if path.exists() else None
 
     def failure(self, cell: Cell) -> str | None:
         """Why a cell failed when it was last tried."""
@@ -112,29 +114,22 @@ class Study:
     def weights(self) -> Path | None:
         return None if self.base.model.weights is None else find(self.base.model.weights)
 
-    def with_weights(self, file: str | None = None) -> Study:
-        """The study with its weights where they lie, told from others by their hash.
-
-        A study that was read knows only the file's name. file: where it is; by default here, by
-        that name
-        """
-        wanted = file or self.base.model.weights
-        if wanted is None:
-            return self
-        found = find(wanted)
-        if sha256_of(found) != self.weights_sha256:
+    def check_weights(self) -> None:
+        """Refuse weights other than those the study began with."""
+        found = self.weights()
+        if found is not None and sha256_of(found) != self.weights_sha256:
             raise FileError(
                 f"{found}: is not the file that {self.folder} began with, {self.base.model.weights} "
                 f"of the sha256 {self.weights_sha256}; give that one with --weights"
             )
-        return replace(
-            self, base=replace(self.base, model=replace(self.base.model, weights=wanted))
-        )
 
     def as_dict(self) -> dict[str, Any]:
+        """For study.json, with the weights' file name and hash in place of their path."""
+        weights = self.base.model.weights
+        named = replace(self.base.model, weights=None if weights is None else Path(weights).name)
         return {
             "format": FORMAT,
-            "base": _without_folder(self.base).as_dict(),
+            "base": replace(self.base, model=named).as_dict(),
             "columns": [column.name for column in self.columns],
             "seeds": list(self.seeds),
             "tests": self.tests,
@@ -156,7 +151,7 @@ def prepare(
     split: str = RULES[0],
     keep: bool = True,
 ) -> Study:
-    """A study in a folder: begun, or joined if the folder holds the same one.
+    """Start a study in a folder, or join the one that it holds if the settings are the same.
 
     tests: datasets to report besides the held-out pairs of the training's own kind
     """
@@ -176,25 +171,17 @@ def prepare(
         if name in own:
             raise ArgumentError(f"test {name!r} is the study's own; call {where} something else")
         check_not_trained_on(base, where)
-    study = Study(
-        folder,
-        base,
-        tuple(columns),
-        tuple(dict.fromkeys(seeds)),
-        own | (tests or {}),
-        pairs,
-        split,
-        weights,
-        keep,
-        null_controls(base.model, columns),
-    )
+    null = null_controls(base.model, columns)
+    every = own | (tests or {})
+    seeds = tuple(dict.fromkeys(seeds))
+    study = Study(folder, base, tuple(columns), seeds, every, pairs, split, weights, keep, null)
     if (folder / "study.json").exists():
         study = _joined(read_study(folder), study)
     folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(study.as_dict(), indent=2) + "\n"
+    write_text(folder / "study.json", text, overwrite=True)
     for path, records in lists.items():
         write_list(records, path)
-    with whole_file(folder / "study.json", overwrite=True) as temporary:
-        temporary.write_text(json.dumps(study.as_dict(), indent=2) + "\n", encoding="utf-8")
     return study
 
 
@@ -204,9 +191,7 @@ def read_study(folder: str | os.PathLike[str]) -> Study:
     path = folder / "study.json"
     if not path.exists():
         raise FileError(f"{folder}: holds no ablation; wanted the folder of one, with study.json")
-    said = _json_at(path)
-    if said.get("format") != FORMAT:
-        raise FileError(f"{path}: its format is {said.get('format')!r}, wanted {FORMAT!r}")
+    said = read_json(path, "a study that `lcv ablate` wrote", FORMAT)
     unknown = [name for name in said["columns"] if name not in BY_NAME]
     if unknown:
         raise FileError(f"{path}: there is no column {unknown[0]!r}; the file is of a newer lcv")
@@ -214,22 +199,13 @@ def read_study(folder: str | os.PathLike[str]) -> Study:
     columns = tuple(BY_NAME[name] for name in said["columns"])
     if "null_controls" not in said:  # a study of version 0.1, which knew our own networks alone
         said["null_controls"] = null_controls(base.model, columns)
-    return Study(
-        folder,
-        base,
-        columns,
-        tuple(said["seeds"]),
-        said["tests"],
-        said["pairs"],
-        said["split"],
-        said["weights_sha256"],
-        said["keep"],
-        tuple(said["null_controls"]),
-    )
+    own = {name: said[name] for name in ("tests", "pairs", "split", "weights_sha256", "keep")}
+    null = tuple(said["null_controls"])
+    return Study(folder, base, columns, tuple(said["seeds"]), null=null, **own)
 
 
 def _joined(old: Study, new: Study) -> Study:
-    """The new study with the old one's columns and seeds too, if they are of one kind."""
+    """The new study with the old one's columns and seeds too; other settings are refused."""
     before, now = _what_counts(old), _what_counts(new)
     for name in now:
         if before[name] != now[name]:
@@ -247,17 +223,15 @@ def _joined(old: Study, new: Study) -> Study:
 def _what_counts(study: Study) -> dict[str, Any]:
     """Everything that changes a reported number, by dotted name."""
     flat: dict[str, Any] = {}
-    for name, value in study.base.as_dict().items():
+    # Through JSON, which turns tuples into lists, as in the study that was read.
+    for name, value in json.loads(json.dumps(study.base.as_dict())).items():
         if isinstance(value, dict) and name in ("model", "data", "optim", "loss"):
             flat |= {f"{name}.{inner}": each for inner, each in value.items()}
         else:
             flat[name] = value
-    hidden = {*MAY_CHANGE, *(f"data.{name}" for name in MAY_CHANGE_DATA), "validation"}
-    flat = {name: value for name, value in flat.items() if name not in hidden}
-    # Through JSON, which knows no tuples, as the one that was read has been.
-    plain = json.loads(json.dumps(flat))
     own = {"pairs": study.pairs, "split": study.split, "tests": sorted(study.tests)}
-    return {**plain, **own, "weights": study.weights_sha256}
+    flat = {name: value for name, value in flat.items() if name not in MAY_CHANGE}
+    return {**flat, **own, "weights": study.weights_sha256}
 
 
 def _check(base: TrainConfig, seeds: Sequence[int], pairs: int) -> None:
@@ -267,35 +241,17 @@ def _check(base: TrainConfig, seeds: Sequence[int], pairs: int) -> None:
         raise ArgumentError(f"seeds are {list(seeds)}, wanted whole numbers from 0 to 2³⁰ − 1")
     if pairs < 1:
         raise ArgumentError(f"pairs is {pairs}, wanted at least 1")
-    if base.validate_every < 1:
+    if not 1 <= base.validate_every <= base.steps:
         raise ArgumentError(
-            "validate_every is 0, so no best checkpoint could be chosen; wanted at least 1"
+            f"validate_every is {base.validate_every} and there are {base.steps} steps; wanted 1 to "
+            f"{base.steps}, so that a best checkpoint can be chosen"
         )
-    if base.validate_every > base.steps:
-        raise ArgumentError(
-            f"validate_every is {base.validate_every} and there are {base.steps} steps; wanted at "
-            f"most as many, so that a best checkpoint can be chosen"
-        )
-
-
-def _without_folder(base: TrainConfig) -> TrainConfig:
-    """The weights by their file's name alone: a study is made to be shown, and their hash is in it."""
-    weights = None if base.model.weights is None else Path(base.model.weights).name
-    return replace(base, model=replace(base.model, weights=weights))
 
 
 def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder}: this is a file, wanted a folder for the study")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "study.json").exists():
+    # A hidden file may be the study.json that another process is writing.
+    seen = [path for path in folder.glob("*") if not path.name.startswith(".")]
+    if seen and not (folder / "study.json").exists():
         raise FileError(f"{folder}: holds other things than an ablation; choose a new folder")
-
-
-def _json_at(path: Path) -> dict[str, Any]:
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"{path}: cannot be read as JSON ({error})") from None
-    if not isinstance(said, dict):
-        raise FileError(f"{path}: is a {type(said).__name__}, wanted names and values")
-    return said

@@ -7,17 +7,14 @@ For every test and checkpoint (best, last) and every column:
                 Student's over seeds, its second the bootstrap's over pairs (whole scenes), each
                 pair's difference being averaged over seeds first
 
-Both columns of a difference have met the same batches in the same order and are measured on the
-same pairs. The two intervals answer two questions: would other seeds say the same, and would other
-pairs? With few seeds the first is wide, and should be.
+The two intervals answer two questions: would other seeds say the same, and would other pairs?
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,7 +38,7 @@ Interval = tuple[float, float]
 class Row:
     """One column under one test and checkpoint. EPE in px averaged over pairs, Fl-all in %.
 
-    seeds: those that are finished; values, fl: one a seed; pairs: EPE by seed and pair
+    seeds: those that are finished; values, fl: one a seed
     differences: EPE less that of "continued", one a seed that both have; empty for "continued"
     over_seeds: 95 % of their mean, None with one seed; over_pairs: by the bootstrap, None with
         few scenes
@@ -77,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of one test at one checkpoint, and how far seeds of one column lie apart."""
+    """The rows of one test at one checkpoint."""
 
     test: str
     checkpoint: str
@@ -86,7 +83,7 @@ class Table:
 
     @property
     def spread(self) -> float | None:
-        """The deviation of "continued" over seeds: what a difference is to be seen beside."""
+        """The deviation of "continued" over seeds, to compare differences with."""
         values = next((row.values for row in self.rows if row.column.name == REFERENCE), ())
         return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
@@ -106,18 +103,27 @@ def summarise(study: Study) -> list[Table]:
     tables = []
     for test in study.tests:
         for checkpoint in CHECKPOINTS:
-            found = {
-                column.name: _results(study, column, checkpoint, test) for column in study.columns
-            }
+            found = {c.name: _results(study, c, checkpoint, test) for c in study.columns}
             reference = found.get(REFERENCE, {})
-            rows = [_row(study, column, found[column.name], reference) for column in study.columns]
-            pairs = next((len(r["epe"]) for by_seed in found.values() for r in by_seed.values()), 0)
-            tables.append(Table(test, checkpoint, pairs, tuple(rows)))
+            rows = tuple(_row(study, c, found[c.name], reference) for c in study.columns)
+            pairs = next((len(r.epe) for by_seed in found.values() for r in by_seed.values()), 0)
+            tables.append(Table(test, checkpoint, pairs, rows))
     return tables
 
 
-def _results(study: Study, column: Column, checkpoint: str, test: str) -> dict[int, dict[str, Any]]:
-    """By seed: EPE of each pair, Fl over all, and the checkpoint's step."""
+@dataclass(frozen=True)
+class _Result:
+    """A cell under one test and checkpoint. epe, names, scenes: of each pair; fl: over all."""
+
+    epe: np.ndarray
+    names: list[str]
+    scenes: list[str]
+    fl: float
+    step: int
+
+
+def _results(study: Study, column: Column, checkpoint: str, test: str) -> dict[int, _Result]:
+    """By seed, of the cells that are finished."""
     results = {}
     for seed in study.seeds:
         cell = study.cell(column.name, seed)
@@ -125,16 +131,11 @@ def _results(study: Study, column: Column, checkpoint: str, test: str) -> dict[i
         if result is None:
             continue
         try:
-            said = result[checkpoint]
-            measured = said["tests"][test]
-            epe = np.array(measured["pairs"]["epe"], dtype=np.float64)
-            results[seed] = {
-                "epe": epe,
-                "names": measured["pairs"]["names"],
-                "scenes": measured["pairs"]["scenes"],
-                "fl": float(measured["metrics"]["fl"]),
-                "step": int(said["step"]),
-            }
+            measured = result[checkpoint]["tests"][test]
+            pairs, step = measured["pairs"], int(result[checkpoint]["step"])
+            epe = np.array(pairs["epe"], dtype=np.float64)
+            fl = float(measured["metrics"]["fl"])
+            results[seed] = _Result(epe, pairs["names"], pairs["scenes"], fl, step)
         except (KeyError, TypeError, ValueError) as error:
             raise FileError(
                 f"{study.folder_of(cell) / 'result.json'}: has no {checkpoint} result for the test "
@@ -144,47 +145,37 @@ def _results(study: Study, column: Column, checkpoint: str, test: str) -> dict[i
 
 
 def _row(
-    study: Study,
-    column: Column,
-    mine: dict[int, dict[str, Any]],
-    reference: dict[int, dict[str, Any]],
+    study: Study, column: Column, mine: dict[int, _Result], reference: dict[int, _Result]
 ) -> Row:
     cells = {study.cell(column.name, seed) for seed in study.seeds}
-    failed = sum(study.result(c) is None and study.failure(c) is not None for c in cells)
     # One cell that serves all seeds is one number, though it is paired with each of them.
-    own = list(dict.fromkeys(study.cell(column.name, seed).seed for seed in mine))
+    own = [mine[s] for s in dict.fromkeys(study.cell(column.name, seed).seed for seed in mine)]
     row = Row(
         column,
         tuple(mine),
-        tuple(_known_mean(mine[seed]["epe"]) for seed in own),
-        tuple(mine[seed]["fl"] for seed in own),
-        tuple(mine[seed]["step"] for seed in own),
+        tuple(float(np.nanmean(result.epe)) for result in own),
+        tuple(result.fl for result in own),
+        tuple(result.step for result in own),
         column.name in study.null,
-        failed=failed,
+        failed=sum(study.result(c) is None and study.failure(c) is not None for c in cells),
     )
     both = [seed for seed in mine if seed in reference]
     if column.name == REFERENCE or not both:
         return row
     for seed in both:
-        if mine[seed]["names"] != reference[seed]["names"]:
+        if mine[seed].names != reference[seed].names:
             raise FileError(
                 f"{study.folder}: {column.name} and {REFERENCE} of seed {seed} were not measured "
                 f"on the same pairs; the test's data have changed between them"
             )
-    by_pair = np.stack([mine[seed]["epe"] - reference[seed]["epe"] for seed in both])
-    known = ~np.isnan(by_pair).any(0)  # a pair without a known pixel says nothing
+    by_pair = np.stack([mine[seed].epe - reference[seed].epe for seed in both])
+    known = ~np.isnan(by_pair).any(0)  # a pair without a known pixel has no error
     by_pair = by_pair[:, known]
-    scenes = [scene for scene, here in zip(mine[both[0]]["scenes"], known, strict=True) if here]
-    differences = tuple(float(value) for value in by_pair.mean(1))
-    return Row(
-        **{
-            **vars(row),
-            "differences": differences,
-            "over_seeds": student_interval(differences),
-            "over_pairs": interval(by_pair.mean(0).tolist(), scenes),
-        }
+    scenes = [scene for scene, here in zip(mine[both[0]].scenes, known, strict=True) if here]
+    differences = tuple(by_pair.mean(1).tolist())
+    return replace(
+        row,
+        differences=differences,
+        over_seeds=student_interval(differences),
+        over_pairs=interval(by_pair.mean(0).tolist(), scenes),
     )
-
-
-def _known_mean(values: np.ndarray) -> float:
-    return float(np.nanmean(values))

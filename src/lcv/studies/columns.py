@@ -1,13 +1,13 @@
-"""The columns of the ablation as data: what is free in W, and what else differs from the others.
+"""The columns of the ablation: the paper's seven (its table 3), then ours.
 
-The paper's seven (its table 3), then ours. A column changes a training run in the fields below and
-in nothing else, so any network, data and schedule can be ablated.
+A column changes only the fields below, so any network, data and schedule can be ablated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,93 +24,55 @@ REFERENCE = "continued"
 
 @dataclass(frozen=True)
 class Column:
-    """One way to go on from the same weights."""
+    """One way to train on from the same weights.
+
+    name, label:   in a command and a folder; in a table
+    inner_product: a key of `lcv.inner_product.INNER_PRODUCTS`
+    options:       options of the network's builder that differ: form
+    optim:         fields of `OptimConfig` that differ
+    starts_at:     share of the steps during which W stays at I
+    trained:       whether it is trained at all;  paper: whether it is one of the paper's
+    """
 
     name: str
-    """What to call it in a command and a folder."""
     label: str
-    """What to call it in a table."""
     inner_product: str = "euclidean"
-    """A key of `lcv.inner_product.INNER_PRODUCTS`."""
     options: dict[str, Any] = field(default_factory=dict, hash=False)
-    """Options of the network's builder that differ: form."""
     optim: dict[str, Any] = field(default_factory=dict, hash=False)
-    """Fields of `OptimConfig` that differ."""
     starts_at: float = 0.0
-    """Share of the steps before which W stays at I."""
     trained: bool = True
-    """Whether it is trained at all."""
     paper: bool = True
-    """Whether it is one of the paper's."""
     note: str = ""
-    """What there is to know about it."""
 
 
+LEFT, FACTOR = {"form": "left"}, {"form": "factor"}
+ours = partial(Column, paper=False)
 COLUMNS = (
     Column("original", "original", trained=False, note="the weights as they are"),
-    Column("continued", "continued", note="trained on without W: what the others are held against"),
     Column(
-        "free",
-        "free W",
-        "free",
-        {"form": "left"},
-        note="any matrix, neither symmetric nor positive",
+        "continued", "continued", note="trained on without W: what the others are compared with"
     ),
+    Column("free", "free W", "free", LEFT, note="any matrix, neither symmetric nor positive"),
     Column("diagonal", "Λ only", "diagonal", note="P = I: each channel weighed on its own"),
     Column("rotation", "P only", "rotation", note="Λ = I, W computed as PᵀP"),
-    Column(
-        "gram",
-        "1×1 convolution",
-        "gram",
-        {"form": "factor"},
-        note="W = RᵀR, R on both features, started at I",
-    ),
+    Column("gram", "1×1 convolution", "gram", FACTOR, note="W = RᵀR, R on both features, from I"),
     Column("lcv", "full LCV", "elliptical", note="W = PᵀΛP"),
-    Column(
-        "riemannian",
-        "LCV, Riemannian",
-        "riemannian",
-        paper=False,
-        note="P moved on the Stiefel manifold, Eq. (5) and (6)",
-    ),
-    Column(
-        "lcv-left",
-        "LCV, left",
-        "elliptical",
-        {"form": "left"},
-        paper=False,
-        note="(Wᵀf₁)·f₂",
-    ),
-    Column(
-        "lcv-factor",
-        "LCV, factor",
-        "elliptical",
-        {"form": "factor"},
-        paper=False,
-        note="(Qf₁)·(Qf₂)",
-    ),
-    Column(
-        "rotation-factor",
-        "P only, factor",
-        "rotation",
-        {"form": "factor"},
-        paper=False,
-        note="(Pf₁)·(Pf₂): P is moved, by rounding alone where channels are summed",
-    ),
-    Column(
+    ours("riemannian", "LCV, Riemannian", "riemannian", note="P on the Stiefel manifold, Eq. 5, 6"),
+    ours("lcv-left", "LCV, left", "elliptical", LEFT, note="(Wᵀf₁)·f₂"),
+    ours("lcv-factor", "LCV, factor", "elliptical", FACTOR, note="(Qf₁)·(Qf₂)"),
+    ours("rotation-factor", "P only, factor", "rotation", FACTOR, note="(Pf₁)·(Pf₂)"),
+    ours(
         "lcv-delayed",
         "LCV, delayed",
         "elliptical",
         starts_at=0.5,
-        paper=False,
         note="W stays at I for the first half of the steps",
     ),
-    Column(
+    ours(
         "w-alone",
         "W alone",
         "elliptical",
         optim={"w_alone": True},
-        paper=False,
         note="everything else stays as it is",
     ),
 )
@@ -120,20 +82,20 @@ OURS = tuple(column.name for column in COLUMNS if not column.paper)
 
 
 def form_of(network: FlowModel, column: Column) -> str:
-    """How W enters this network in this column: what it says, or the network's default."""
+    """The form of W in this column: its own, or the network's default."""
     return str(column.options.get("form", network.forms[0]))
 
 
 def is_possible(network: FlowModel, column: Column) -> bool:
-    """Whether W can enter the network so: where LCV is attached, as a factor alone."""
+    """Whether the network takes W in the column's form; attached LCV takes a factor only."""
     return form_of(network, column) in network.forms
 
 
 def choose(network: FlowModel, names: Sequence[str] = ("paper",)) -> tuple[Column, ...]:
-    """The columns of these names, in the order of the list above; "paper", "ours", "all" are sets.
+    """The columns of these names or sets ("paper", "ours", "all"), and always "continued".
 
-    Of a set come those that the network can have, and none twice ("LCV, left" is "full LCV" where
-    left is the default). "continued" is always among them.
+    Of a set, columns that the network cannot have are left out, and those equal to another one there
+    ("LCV, left" is "full LCV" where left is the default).
     """
     sets = {"paper": PAPER, "ours": OURS, "all": (*PAPER, *OURS)}
     wanted = {REFERENCE}

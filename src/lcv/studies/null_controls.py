@@ -17,9 +17,8 @@ from lcv.train.optim import w_parameters
 def null_controls(model: ModelConfig, columns: Sequence[Column]) -> tuple[str, ...]:
     """The names of columns that compute, in exact arithmetic, what "continued" computes.
 
-    "P only" does where channels are summed, since PᵀP = I. It is measured in float64, on a network
-    whose parameters are all moved a little, so that none hides its features behind a zero: does a
-    random P change the flow of a random pair?
+    "P only" does where channels are summed, since PᵀP = I. It is measured in float64: does a random P
+    change the flow of a random pair? All parameters are moved a little first, away from zeros.
     """
     rotations = [column for column in columns if column.inner_product == "rotation"]
     return tuple(column.name for column in rotations if not _changes_flow(model, column))

@@ -1,4 +1,4 @@
-"""The numbers of the paper's tables, to stand beside ours: "Learnable Cost Volume Using the Cayley
+"""The numbers of the paper's tables, to compare with ours: "Learnable Cost Volume Using the Cayley
 Representation", ECCV 2020.
 
 Texts as printed: parentheses mean that the network was trained on what it is tested on. The tables
@@ -46,18 +46,13 @@ SUPERVISED: dict[str, tuple[str, ...]] = {
 }
 SUPERVISED_NOTES = (
     "Parentheses: trained on the pairs it is tested on.",
-    "The paper's RAFT is that of RAFT's first preprint, not the published raft-*.pth: a gain of LCV "
-    "is to be measured against one's own baseline.",
-    "LiteFlowNet's 10.39 stands in the paper's column “final, test”; it is probably a KITTI number.",
+    "The paper's RAFT is that of RAFT's first preprint, not the published raft-*.pth: measure a gain "
+    "of LCV against your own baseline.",
+    "LiteFlowNet's 10.39 is in the paper's column “final, test”; it is probably a KITTI number.",
 )
 
 # Method: AEPE train; Fl-bg, Fl-fg, Fl-all test. All on KITTI 2015.
-UNSUPERVISED_HEAD = (
-    "train, AEPE px",
-    "test, Fl-bg %",
-    "test, Fl-fg %",
-    "test, Fl-all %",
-)
+UNSUPERVISED_HEAD = ("train, AEPE px", "test, Fl-bg %", "test, Fl-fg %", "test, Fl-all %")
 UNSUPERVISED: dict[str, tuple[str, ...]] = {
     "DSTFlow": ("16.79", "–", "–", "39"),
     "GeoNet": ("10.81", "–", "–", "–"),
@@ -119,8 +114,8 @@ ROBUSTNESS_NOTES = {
     "gamma": "both frames by 255·(x/255)^(1/γ), inferred from “below 1 darker”",
     "noise": "the paper says deviation; read as such, its smallest level is 0.03 grey levels and "
     "could not raise the error, so they were probably variances of images in 0 … 1",
-    "patch": "a published universal patch, resized; whether the size is a diameter, where it lies "
-    "and what becomes of the truth under it are not said",
+    "patch": "a published universal patch, resized; the paper does not say whether the size is a "
+    "diameter, where the patch lies, or what it does with the truth under it",
 }
 ROBUSTNESS_PROTOCOL = (
     "The paper: VCN and VCN+LCV trained on KITTI 2015, tested on the 194 training pairs of KITTI "

@@ -1,7 +1,6 @@
-"""Learn a universal patch: one picture that, pasted anywhere in both frames, disturbs a network's flow.
+"""Learn a universal patch: a picture that disturbs a network's flow wherever it is pasted in both frames.
 
-The patch stands still in both frames, so that it moves nothing itself; what it does to the flow
-elsewhere is the network's own doing. It is moved up the gradient of
+The patch does not move between the frames. It is changed along the gradient that increases
 
     mean over pairs of  Σᵢ wᵢ [ (1 − near) log(0.05 px + mean over far pixels of |flowᵢ − target|₂)
                                   + near  log(0.05 px + mean over all pixels outside of the same) ]
@@ -9,19 +8,14 @@ elsewhere is the network's own doing. It is moved up the gradient of
 over all predictions i of the network, wᵢ ∝ 0.8^(last − i), with a new place, angle and size for every
 pair. Why this objective:
 
-- The target is the truth ("error"): what is maximised is what is measured. Without truth it is the
-  network's own untouched flow ("change"), which any frames have; but where a network errs, flow that
-  changes need not become worse.
-- Far is further than `margin` pixels outside the patch. There a patch can do harm only through the
-  network; what happens under and beside it would happen with any picture.
-- The second term is there to climb on: errors that begin beside the patch may spread, and before
-  they have, far pixels say little about how to make them.
-- All predictions count. RAFT cuts the gradient of flow between its iterations, so that the last
-  prediction alone would tell only how to bend the last correction.
-- Lengths, not angles: the cosine of the attack literature is blind to a flow that is many times too
-  long and undefined where nothing moves. It is here too ("cosine"), to compare.
-- The logarithm weighs pairs alike. Without it the few pairs whose flow is about to break anyway give
-  almost all of the gradient.
+- The target is the truth ("error"), so what is maximised is what is measured. Without truth it is
+  the network's own flow on the untouched frames ("change"); changed flow need not be worse.
+- Far means more than `margin` pixels outside the patch. Any picture does harm under and near it.
+- Errors near the patch may spread; the second term gives a gradient before they do.
+- All predictions count: RAFT cuts the gradient between iterations, so the last one says little.
+- Errors are lengths. The cosine of the attack literature ("cosine", to compare) does not see flow
+  that is too long, and is undefined where nothing moves.
+- The logarithm gives pairs equal weight; otherwise a few pairs have almost all of the gradient.
 """
 
 from __future__ import annotations
@@ -59,46 +53,43 @@ _EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class PatchConfig:
-    """How a patch is learned; stored in its card."""
+    """How a patch is learned; stored in its card.
+
+    side:      pixels of the patch's picture
+    sizes:     diameters it is pasted with, log-uniform; a wide range blurs the finest pattern
+    rotation:  it is turned by up to this many degrees either way
+    margin:    far is more than this many pixels outside the rim
+    near:      share of the objective that is of all pixels outside; the rest is of the far ones
+    steps, batch: updates, and pairs an update
+    rate:      grey levels a step, falling to a tenth along a cosine; see `Climb`
+    iters:     iterations of the network, if it iterates
+    seed:      of the start and of all places, angles and sizes
+    recipe, pool: of procedural pairs, and how many are made before they repeat
+    start:     one of STARTS, or the name of a picture
+    """
 
     side: int = 100
-    """Pixels of the patch's picture."""
     sizes: tuple[float, float] = (97.5, 102.5)
-    """Diameters it is pasted with, log-uniform. A wide range blurs the finest pattern away."""
     rotation: float = 5.0
-    """It is turned by up to this many degrees either way."""
     margin: float = 32.0
-    """Far is further than this many pixels outside the rim."""
     near: float = 0.5
-    """How much of the objective is that of all pixels outside; the rest is that of the far ones."""
     objective: str = "error"
-    """One of OBJECTIVES."""
     steps: int = 1500
-    """Updates."""
     batch: int = 4
-    """Pairs an update."""
     rate: float = 6.0
-    """Grey levels a step, falling to a tenth along a cosine; see `Climb`."""
     iters: int = 8
-    """Iterations of the network, for those that iterate."""
     seed: int = 0
-    """Of the start and of all places, angles and sizes."""
     recipe: str = "training"
-    """Of procedural pairs; the benchmark's is much like it."""
     start: str = "noise"
-    """One of STARTS, or the name of a picture."""
     pool: int = 256
-    """So many procedural pairs are made; then they come again."""
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise ArgumentError(
-                f"PatchConfig: objective is {self.objective!r}, wanted one of {', '.join(OBJECTIVES)}"
-            )
-        if self.recipe not in RECIPES:
-            raise ArgumentError(
-                f"PatchConfig: there is no recipe {self.recipe!r}; there are {', '.join(RECIPES)}"
-            )
+        for name, known in (("objective", OBJECTIVES), ("recipe", RECIPES)):
+            if getattr(self, name) not in known:
+                value = getattr(self, name)
+                raise ArgumentError(
+                    f"PatchConfig: {name} is {value!r}, wanted one of {', '.join(known)}"
+                )
         if not 0 <= self.near <= 1:
             raise ArgumentError(f"PatchConfig: near is {self.near}, wanted a share from 0 to 1")
         if not 0 < self.sizes[0] <= self.sizes[1]:
@@ -116,8 +107,7 @@ class PatchConfig:
 def start_patch(config: PatchConfig) -> Tensor:
     """The picture that learning begins with, one of STARTS: (3, side, side) in 0 … 255.
 
-    Stripes and checks are grey levels 16 and 239, `STRIPE` pixels wide: repeating patterns, whose
-    parts match each other.
+    Stripes and checks have grey levels 16 and 239 and are `STRIPE` pixels wide.
     """
     if config.start == "noise":
         shape = (3, config.side, config.side)
@@ -144,13 +134,11 @@ def learn_patch(
 ) -> tuple[Tensor, list[float]]:
     """A patch (3, side, side) in 0 … 255, and the objective at every step.
 
-    frames: batches of any size up to `config.batch`, on the network's device; it ends the learning
-        if it ends
-    progress: called now and then with steps done, their number, and the objective
-    start: pixels (3, s, s) to begin with, in place of the config's; resized to its side
-    graph: record a step once and replay it, on CUDA, with batches of one size
-    Facts: the network's weights, modes and gradients are left as they were. Between two calls of
-    `progress` nothing waits for the device.
+    frames:   batches of any size up to `config.batch`, on the network's device
+    progress: called every 25 steps with steps done, their number, and the objective
+    start:    pixels (3, s, s) in place of the config's start; resized to its side
+    graph:    record a step once and replay it, on CUDA, with batches of one size
+    Facts: the network's weights, modes and gradients are left as they were.
     """
     device = tensor_of(model).device
     if graph and device.type != "cuda":

@@ -1,4 +1,4 @@
-"""A patch as a file: a PNG, a card beside it that says how it was learned, and random ones like it."""
+"""A patch as a PNG with a card that says how it was learned; and random patches like it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lcv.cost_volume.expect import expect
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.random import Draws
 from lcv.errors import FileError
-from lcv.files import check_output, whole_file
+from lcv.files import check_output, write_text
 
 FORMAT = "lcv patch 1"
 GREY = 127
@@ -52,7 +52,7 @@ def inscribed(side: int) -> Tensor:
 
 
 def card_path(path: str | os.PathLike[str]) -> Path:
-    """`patch.png` → `patch.json`, beside it."""
+    """`patch.png` → `patch.json`, in the same folder."""
     return Path(path).with_suffix(".json")
 
 
@@ -65,10 +65,7 @@ def check_patch_output(path: str | os.PathLike[str], overwrite: bool = False) ->
 
 
 def save_patch(
-    path: str | os.PathLike[str],
-    pixels: Tensor,
-    card: Mapping[str, Any],
-    overwrite: bool = False,
+    path: str | os.PathLike[str], pixels: Tensor, card: Mapping[str, Any], overwrite: bool = False
 ) -> Patch:
     """Write pixels (3, s, s) as a PNG and their card as JSON; returns what `load_patch` would."""
     path = Path(path)
@@ -79,14 +76,13 @@ def save_patch(
     patch = Patch(path.stem, levels.float())
     described = {"format": FORMAT, "file": path.name, "pixels_sha256": patch.sha256, **card}
     write_image(path, np.ascontiguousarray(levels.permute(1, 2, 0).numpy()), overwrite)
-    with whole_file(card_path(path), overwrite) as temporary:
-        text = json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(card_path(path), text + "\n", overwrite)
     return Patch(path.stem, patch.pixels, described)
 
 
 def load_patch(path: str | os.PathLike[str]) -> Patch:
-    """Any picture as a patch: its middle square. A card beside it is read if it is this one's."""
+    """Any picture as a patch: its middle square. Its card is read if the hash matches."""
     path = Path(path)
     picture = read_image(path)
     height, width = picture.shape[:2]
@@ -111,10 +107,9 @@ def random_patches(side: int, seed: int, indices: Sequence[int]) -> Tensor:
 def matched_patches(patch: Patch, seed: int, indices: Sequence[int]) -> Tensor:
     """A random patch for every index, with the statistics of a given one: (n, 3, s, s).
 
-    White noise is given the power spectrum of the patch inside its disc, one random phase for all
-    channels, so that they stay correlated as they were; then the values of each channel inside the
-    disc are replaced, rank by rank, by those of the patch. Facts: every channel inside the disc has
-    exactly the patch's grey levels; the spectrum is the patch's up to that replacement.
+    White noise gets the power spectrum of the patch inside its disc, with one random phase for all
+    channels, which keeps their correlation; then the values of each channel are replaced, rank by
+    rank, by those of the patch. Fact: every channel has exactly the patch's grey levels.
     """
     side = patch.pixels.shape[-1]
     inside = inscribed(side)

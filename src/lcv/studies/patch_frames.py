@@ -1,11 +1,10 @@
-"""The pairs that a patch is learned on: procedural ones that come again, or those of a dataset."""
+"""The pairs that a patch is learned on: procedural ones, or those of a dataset."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +15,7 @@ from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.data.synthetic.textures import procedural_bank
 from lcv.errors import FileError
+from lcv.evaluate.calling import image_tensor
 
 Frames = tuple[Tensor, Tensor, Tensor | None]
 """b pairs: two (b, 3, h, w) in 0 … 255, and their flow (b, 2, h, w) if it is known."""
@@ -32,8 +32,7 @@ def procedural_frames(
 ) -> Iterator[Frames]:
     """Endless procedural pairs, of the seeds and textures of training: the benchmark has others.
 
-    About `pool` pairs are made, as they are wanted, and kept; from then on they come again, their
-    batches in an order that is drawn anew each time round.
+    About `pool` pairs are made and kept; after that their batches repeat, in a new order each time.
     """
     bank = procedural_bank("train", device=str(torch.empty(0, device=device).device))
     kept: list[Frames] = []
@@ -52,7 +51,7 @@ def dataset_frames(
 ) -> Iterator[Frames]:
     """The frames of a dataset, pair after pair, again and again; truth is not read.
 
-    They come at their own sizes, one at a time, in an order that is drawn anew each time round.
+    They come at their own sizes, one at a time, in a new order each time.
     """
     records = [
         record
@@ -65,11 +64,11 @@ def dataset_frames(
     for around in itertools.count():
         for index in _order(seed, around, len(records)):
             record = records[index]
-            pair = [
-                torch.from_numpy(np.array(read_frame(frame))).to(device).movedim(2, 0)[None].float()
+            first, second = (
+                image_tensor(read_frame(frame), torch.device(device)).float()
                 for frame in (record.image1, record.image2)
-            ]
-            yield pair[0], pair[1], None
+            )
+            yield first, second, None
 
 
 def _order(seed: int, around: int, count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""One step of learning a patch, without waiting for the device, and its replay from a CUDA graph."""
+"""One step of learning a patch, and its replay from a CUDA graph."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ _MEAN, _SQUARE = 0.9, 0.99
 
 
 class Climb:
-    """A picture that is moved up a gradient and stays in 0 … 255, by Adam's rule.
+    """Gradient ascent on a picture in 0 … 255, by Adam's rule, without waiting for the device.
 
     rate: grey levels a step at first; it falls to a tenth of that along a cosine over `steps` steps
-    Facts: nothing of it is on the host but the number of the step; a step changes a pixel by no more
-    than some ten rates.
     """
 
     def __init__(self, start: Tensor, rate: float, steps: int) -> None:
@@ -54,8 +52,7 @@ class Climb:
 class Replayed:
     """A function of tensors on CUDA, recorded at its first call and replayed from the second on.
 
-    All that it changes must be changed in place, and it must not wait for the device. What it
-    returns is overwritten by the next call.
+    It must change things in place and not wait for the device; the next call overwrites its result.
     """
 
     def __init__(self, function: Callable[..., Tensor]) -> None:
@@ -72,8 +69,7 @@ class Replayed:
                 kept is not None and given is not None and kept.shape != given.shape
             ):
                 raise ArgumentError(
-                    "a recorded step takes batches of one size; wanted pairs that are all alike, or "
-                    "no graph"
+                    "--graph takes batches of one size, and these differ; leave it out"
                 )
             if kept is not None and given is not None:
                 kept.copy_(given)

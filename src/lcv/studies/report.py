@@ -1,5 +1,4 @@
-"""One self-contained page, and the same in Markdown, from any results: the paper's tables with what was
-measured here."""
+"""One self-contained page, and the same in Markdown: the paper's tables next to what was measured."""
 
 from __future__ import annotations
 
@@ -9,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lcv.errors import ArgumentError
-from lcv.files import check_output, whole_file
+from lcv.files import check_output, write_text
+from lcv.studies.blocks import Block, Heading, Row, TableBlock, markdown
 from lcv.studies.report_ablation import ablation
-from lcv.studies.report_blocks import Block, Heading, Row, TableBlock
-from lcv.studies.report_page import markdown, page
+from lcv.studies.report_page import page
 from lcv.studies.report_robust import robustness
 from lcv.studies.report_sources import (
     Ablation,
@@ -59,8 +58,7 @@ def write_report(
         (output, page(title, BY_COLOUR + SUBTITLE, blocks)),
         (text, markdown(title, BY_MARK + SUBTITLE, blocks)),
     ):
-        with whole_file(path, overwrite) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+        write_text(path, content, overwrite)
     return [output, text]
 
 
@@ -85,10 +83,10 @@ def origins(sources: Sequence[Source]) -> list[Block]:
     rows = []
     for source in sources:
         for kind, what, origin in _origins(source):
-            commit = str(origin.get("commit") or "–")[:12]
             changed = " (changed)" if origin.get("modified") else ""
-            cells = (source.name, kind, what, f"{commit}{changed}", *_machine(origin))
-            rows.append(Row(tuple(cells)))
+            commit = f"{str(origin.get('commit') or '–')[:12]}{changed}"
+            machine = (str(origin.get(name) or "–") for name in ("torch", "device"))
+            rows.append(Row((source.name, kind, what, commit, *machine)))
     head = ("source", "made by", "what", "commit", "torch", "machine")
     unique = tuple(dict.fromkeys(rows))
     return [Heading("Where it comes from"), TableBlock("Sources", head, unique)]
@@ -102,16 +100,10 @@ def _origins(source: Source) -> list[tuple[str, str, dict[str, Any]]]:
         ]
     if isinstance(source, Ablation):
         study = source.study
-        cells = [study.result(cell) for cell in study.cells()]
-        done = [cell for cell in cells if cell is not None]
+        done = [result for cell in study.cells() if (result := study.result(cell)) is not None]
         origin: dict[str, Any] = done[0].get("provenance", {}) if done else {}
         return [("lcv ablate", f"{study.model}, {len(study.columns)} columns", origin)]
     if isinstance(source, Robustness):
-        what = f"{', '.join(source.study.about.get('networks', {}))}"
-        return [("lcv robust", what, source.study.about.get("provenance", {}))]
-    name = source.config.get("model", {}).get("name", "network")
-    return [("lcv train", str(name), {})]
-
-
-def _machine(origin: dict[str, Any]) -> tuple[str, str]:
-    return str(origin.get("torch") or "–"), str(origin.get("device") or "–")
+        about = source.study.about
+        return [("lcv robust", ", ".join(about.get("networks", {})), about.get("provenance", {}))]
+    return [("lcv train", str(source.config.get("model", {}).get("name", "network")), {})]

@@ -1,6 +1,6 @@
-"""The page around the blocks: one file, its style inside, nothing that a browser would fetch.
+"""The HTML page around the blocks: one file with its style inside.
 
-A content policy in the page forbids every request, whatever a label in a result may hold.
+Its content policy forbids every request, whatever a label in a result may hold.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from lcv.studies.report_blocks import Block, contents
+from lcv.studies.blocks import Block, Heading
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = """
@@ -40,40 +40,30 @@ tbody th{font-weight:500}
 td.words{white-space:normal;text-align:left;min-width:200px}
 tr.here>*{background:var(--here);font-weight:600}
 tr.paper>*,tr.muted>*{color:var(--soft)}
-.chart,.picture{background:var(--paper);border:1px solid var(--line);border-radius:8px;
+.picture{background:var(--paper);border:1px solid var(--line);border-radius:8px;
 padding:12px;overflow-x:auto}
-.chart svg{display:block;max-width:100%;height:auto;margin:0 auto}
-.beside{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:14px}
-.beside figure{margin:0}
 .picture img{display:block;max-width:100%;height:auto;margin:0 auto 8px}
 .points{margin:10px 0;padding:8px 14px;border-left:3px solid var(--line)}
 .points ul{margin:4px 0;padding-left:20px;font-size:14px;max-width:84ch}
 .lead{margin:0;font-weight:600}
 details{margin:14px 0}
 summary{cursor:pointer}
-@media print{body{background:#fff}.wide,.chart,.picture{break-inside:avoid}}
+@media print{body{background:#fff}.wide,.picture{break-inside:avoid}}
 """
 
 
 def page(title: str, subtitle: str, blocks: Sequence[Block]) -> str:
     """The whole HTML file."""
-    links = "".join(
-        f'<li><a href="#{anchor}">{escape(text)}</a></li>' for anchor, text in contents(blocks)
-    )
+    heads = [block for block in blocks if isinstance(block, Heading) and block.level == 2]
+    links = "".join(f'<li><a href="#{h.anchor}">{escape(h.text)}</a></li>' for h in heads)
     body = "\n".join(block.html() for block in blocks)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        # An icon of nothing, or a browser would ask its server for one.
+        # An empty icon, or a browser would ask for one.
         '<link rel="icon" href="data:,">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
         f"<header><h1>{escape(title)}</h1><p>{escape(subtitle)}</p>"
         f"<nav><ul>{links}</ul></nav></header>\n{body}\n</main>\n</body>\n</html>\n"
     )
-
-
-def markdown(title: str, subtitle: str, blocks: Sequence[Block]) -> str:
-    """The same in Markdown, without the figures."""
-    parts = [f"# {title}", subtitle, *(block.markdown() for block in blocks)]
-    return "\n\n".join(parts) + "\n"

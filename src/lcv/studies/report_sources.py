@@ -1,4 +1,4 @@
-"""What a report can be made of, told from the files themselves; anything else is refused by name."""
+"""Read what a report is made of; other files and folders are refused."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from lcv.errors import FileError
 from lcv.evaluate.results import FORMAT as EVALUATION
 from lcv.evaluate.results import Result, read_results
+from lcv.files import read_json
 from lcv.studies import ablation_study
 from lcv.studies.robustness import results as robustness
 from lcv.studies.robustness.run import FILE as ROBUSTNESS_FILE
@@ -20,6 +21,8 @@ WANTED = (
     "wanted a result of `lcv eval -o`, or the folder of `lcv ablate` (study.json), of "
     f"`lcv robust` ({ROBUSTNESS_FILE}) or of a training run (log.jsonl)"
 )
+FILES = ("study.json", ROBUSTNESS_FILE, "log.jsonl")
+"""What a folder is known by."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ Source = Evaluation | Ablation | Robustness | Training
 
 
 def read_sources(paths: Sequence[str | Path]) -> list[Source]:
-    """Every source once, in the order given; names that two of them share are told apart."""
+    """Every source once, in the order given; where two have one name, their folders are added."""
     places = list(dict.fromkeys(Path(path).resolve() for path in paths))
     names = [_name(place) for place in places]
     return [
@@ -70,16 +73,13 @@ def read_sources(paths: Sequence[str | Path]) -> list[Source]:
 
 
 def read_source(path: Path, name: str | None = None) -> Source:
-    """One source, whatever it is."""
+    """One source, of any kind."""
     name = name or _name(path)
     if path.is_dir():
-        if (path / "study.json").exists():
-            return Ablation(name, ablation_study.read_study(path))
-        if (path / ROBUSTNESS_FILE).exists():
-            return _robustness(path / ROBUSTNESS_FILE, name)
-        if (path / "log.jsonl").exists():
-            return _training(path, name)
-        raise FileError(f"{path}: this folder holds nothing that a report is made of; {WANTED}")
+        found = [path / file for file in FILES if (path / file).exists()]
+        if not found:
+            raise FileError(f"{path}: this folder holds nothing that a report is made of; {WANTED}")
+        path = found[0]
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder; {WANTED}")
     if path.name == "log.jsonl":
@@ -87,33 +87,28 @@ def read_source(path: Path, name: str | None = None) -> Source:
     kind = _format_of(path)
     if kind == EVALUATION:
         return Evaluation(name, tuple(read_results(path)))
-    if kind == robustness.FORMAT:
-        return _robustness(path, name)
-    if kind == ablation_study.FORMAT:
+    if kind == robustness.FORMAT or path.name == ROBUSTNESS_FILE:
+        pictures = tuple(sorted(path.parent.glob("picture-*.png")))
+        return Robustness(name, robustness.read_study(path), pictures)
+    if kind == ablation_study.FORMAT or path.name == "study.json":
         return Ablation(name, ablation_study.read_study(path.parent))
     raise FileError(f"{path}: is nothing that a report is made of; {WANTED}")
 
 
 def _name(path: Path) -> str:
-    if path.name in ("study.json", "log.jsonl", ROBUSTNESS_FILE):
+    if path.name in FILES:
         return path.resolve().parent.name
     return path.stem if path.suffix == ".json" else path.resolve().name
 
 
 def _format_of(path: Path) -> str | None:
+    """The "format" of a JSON file; None for other files, which are refused by their kind later."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
+        return str(read_json(path, "JSON").get("format"))
+    except FileError as error:
+        if isinstance(error.__context__, OSError):  # it cannot be read at all
+            raise
         return None
-    found = said.get("format") if isinstance(said, dict) else None
-    return found if isinstance(found, str) else None
-
-
-def _robustness(path: Path, name: str) -> Robustness:
-    pictures = tuple(sorted(path.parent.glob("picture-*.png")))
-    return Robustness(name, robustness.read_study(path), pictures)
 
 
 def _training(folder: Path, name: str) -> Training:

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of the paper with ours beside, and every other number of `lcv eval`."""
+"""Tables 1 and 2 of the paper next to ours, and every other number of `lcv eval`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lcv.evaluate.metrics import METRICS
 from lcv.evaluate.results import DatasetResult, Result
 from lcv.evaluate.tables import number
 from lcv.studies import paper
-from lcv.studies.report_blocks import Block, Folded, Heading, Points, Row, TableBlock, Words
+from lcv.studies.blocks import Block, Folded, Heading, Points, Row, TableBlock, Words
 from lcv.words import counted
 
 WHOLE = {
@@ -34,7 +34,6 @@ def who(result: Result, measured: DatasetResult) -> str:
 
 def supervised(results: Sequence[Result]) -> list[Block]:
     """Table 1: Sintel and KITTI 2015."""
-    rows = [Row((name, *cells), "paper") for name, cells in paper.SUPERVISED.items()]
     ours, differs = [], []
     for result in _of(results, unsupervised=False):
         for name, sets in _by_network(result, WHOLE).items():
@@ -49,35 +48,40 @@ def supervised(results: Sequence[Result]) -> list[Block]:
             ]
             ours.append(Row((name, *cells), "here"))
             differs += _differences(name, result, sets)
-    table = TableBlock("Sintel and KITTI 2015", ("method", *paper.SUPERVISED_HEAD), (*rows, *ours))
-    blocks: list[Block] = [table, Points(paper.SUPERVISED_NOTES)]
-    if not ours:
-        return [
-            Heading("Table 1: supervised"),
-            Folded("The paper's; none measured here", tuple(blocks)),
-        ]
+    table = _table("Sintel and KITTI 2015", paper.SUPERVISED_HEAD, paper.SUPERVISED, ours)
     lead = "What differs here (test columns need the benchmarks' servers)"
-    return [Heading("Table 1: supervised"), *blocks, Points(tuple(differs), lead)]
+    blocks = (table, Points(paper.SUPERVISED_NOTES))
+    return _part("Table 1: supervised", blocks, Points(tuple(differs), lead) if ours else None)
 
 
 def unsupervised(results: Sequence[Result]) -> list[Block]:
     """Table 2: KITTI 2015 without labels."""
-    head = ("method", *paper.UNSUPERVISED_HEAD)
-    rows = [Row((name, *cells), "paper") for name, cells in paper.UNSUPERVISED.items()]
     ours, differs = [], []
     for result in _of(results, unsupervised=True):
         for name, sets in _by_network(result, ("kitti2015",)).items():
             epe = _value(sets, "kitti2015", kitti_epe(result))
             ours.append(Row((name, epe, *[paper.NOT_GIVEN] * 3), "here"))
             differs += _differences(name, result, sets)
-            differs.append(
-                f"{name}: Fl-all on these training pairs {_value(sets, 'kitti2015', 'fl')} %"
-            )
-    table = TableBlock("KITTI 2015, trained without labels", head, (*rows, *ours))
-    title = Heading("Table 2: unsupervised")
-    if not ours:
-        return [title, Folded("The paper's; none measured here", (table,))]
-    return [title, table, Points(tuple(differs), "What differs here")]
+            fl = _value(sets, "kitti2015", "fl")
+            differs.append(f"{name}: Fl-all on these training pairs {fl} %")
+    caption = "KITTI 2015, trained without labels"
+    table = _table(caption, paper.UNSUPERVISED_HEAD, paper.UNSUPERVISED, ours)
+    differing = Points(tuple(differs), "What differs here") if ours else None
+    return _part("Table 2: unsupervised", (table,), differing)
+
+
+def _table(
+    caption: str, head: Sequence[str], printed: dict[str, tuple[str, ...]], ours: Sequence[Row]
+) -> TableBlock:
+    rows = [Row((name, *cells), "paper") for name, cells in printed.items()]
+    return TableBlock(caption, ("method", *head), (*rows, *ours))
+
+
+def _part(title: str, blocks: tuple[Block, ...], differs: Points | None) -> list[Block]:
+    """The blocks under a heading; folded where nothing was measured here."""
+    if differs is None:
+        return [Heading(title), Folded("The paper's; none measured here", blocks)]
+    return [Heading(title), *blocks, differs]
 
 
 def everything(results: Sequence[Result]) -> list[Block]:
@@ -152,7 +156,7 @@ def _value(sets: dict[str, DatasetResult], dataset: str, metric: str) -> str:
 
 
 def _differences(name: str, result: Result, sets: dict[str, DatasetResult]) -> list[str]:
-    """What keeps a row of ours from being held against the paper's, in sentences."""
+    """How a row of ours differs from the paper's, in sentences."""
     said = []
     for dataset, each in sets.items():
         total = WHOLE.get(dataset)

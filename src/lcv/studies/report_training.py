@@ -1,19 +1,19 @@
-"""Training runs as curves: what was learned, on what, and where W went."""
+"""Training runs as curves: errors, loss, and how far W moved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from lcv.studies.charts import Line, line_chart
-from lcv.studies.report_blocks import Block, ChartBlock, Heading, Row, TableBlock
+from lcv.studies.blocks import Block, Heading, Row, TableBlock, chart
+from lcv.studies.charts import Curves, Line
 from lcv.studies.report_sources import Training
 
 MOST_POINTS = 200
 
 
 def training(sources: Sequence[Training]) -> list[Block]:
-    """A table of the runs, and all of them in each of a few pictures."""
+    """A table of the runs, and curves of all of them."""
     if not sources:
         return []
     head = (
@@ -31,24 +31,17 @@ def training(sources: Sequence[Training]) -> list[Block]:
         Heading("Training"),
         TableBlock("Runs", head, tuple(_row(source) for source in sources)),
     ]
+    panels = []
     for title, kind, name, label in (
         ("Training error", "train", "epe", "EPE, px"),
         ("Loss", "train", "loss", "loss"),
-        ("How far W has gone from I: ‖W − I‖ / ‖I‖", "train", "w_distance", ""),
+        ("How far W is from I: ‖W − I‖ / ‖I‖", "train", "w_distance", ""),
+        ("Validation error", "validation", "/epe", "EPE, px"),
     ):
-        lines = [line for source in sources if (line := _line(source, kind, name)) is not None]
+        lines = [line for source in sources for line in _lines(source, kind, name)]
         if lines:
-            blocks.append(ChartBlock(line_chart(lines, title, "steps", label), title))
-    validated = [
-        line
-        for source in sources
-        for name in _validations(source)
-        if (line := _line(source, "validation", name)) is not None
-    ]
-    if validated:
-        title = "Validation error"
-        blocks.append(ChartBlock(line_chart(validated, title, "steps", "EPE, px"), title))
-    return blocks
+            panels.append(Curves(title, "steps", label, lines))
+    return [*blocks, *chart(panels, "; ".join(panel.title for panel in panels), columns=2)]
 
 
 def _row(source: Training) -> Row:
@@ -79,16 +72,17 @@ def _row(source: Training) -> Row:
     )
 
 
-def _validations(source: Training) -> list[str]:
-    entries = [entry for entry in source.entries if entry["kind"] == "validation"]
-    return list(dict.fromkeys(n for entry in entries for n in entry if n.endswith("/epe")))
-
-
-def _line(source: Training, kind: str, name: str) -> Line | None:
-    points = [(e["step"], e[name]) for e in source.entries if e["kind"] == kind and name in e]
-    if not points:
-        return None
-    every = -(-len(points) // MOST_POINTS)
-    kept = [*points[::every], *([points[-1]] if (len(points) - 1) % every else [])]
-    label = source.name if kind == "train" else f"{source.name}, {name.removesuffix('/epe')}"
-    return Line(label, [float(step) for step, _ in kept], [float(value) for _, value in kept])
+def _lines(source: Training, kind: str, wanted: str) -> list[Line]:
+    """A line for each number of the log with this name, or this "/ending"; at most MOST_POINTS."""
+    entries = [entry for entry in source.entries if entry["kind"] == kind]
+    names = dict.fromkeys(name for entry in entries for name in entry)
+    lines = []
+    for name in names:
+        if name != wanted and not (wanted.startswith("/") and name.endswith(wanted)):
+            continue
+        points = [(entry["step"], entry[name]) for entry in entries if name in entry]
+        every = -(-len(points) // MOST_POINTS)
+        steps, values = zip(*dict.fromkeys((*points[::every], points[-1])), strict=True)
+        label = source.name if kind == "train" else f"{source.name}, {name.removesuffix(wanted)}"
+        lines.append(Line(label, steps, values))
+    return lines

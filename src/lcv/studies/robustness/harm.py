@@ -1,26 +1,25 @@
-"""The harm that a patch does far from itself, and how much of it is the patch's own.
+"""The harm that a patch does far from itself, compared with random patches.
 
 Far is further than the study's margin outside the rim. Harm in a pair is the mean error of its far
-pixels with the patch less that without. A random patch at the same place does some harm too; what a
-learned patch does beyond it is compared pair by pair. There are two such controls: random pixels,
-the one that the question is about, and a random patch of the learned one's statistics.
+pixels with the patch less that without. Controls at the same place are random pixels and a random
+patch with the statistics of the learned one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 from lcv.evaluate.compare import sign_test
-from lcv.studies.robustness.results import Key, Study, interval
+from lcv.studies.robustness.results import Key, Study, interval, known, less
 
 
 def harms(study: Study) -> list[dict[str, Any]]:
     """One row for every source, network, patch and size that has been measured with random pixels.
 
     A patch is white-box for the network whose parameters its card names, black-box for all others.
-    Every row names its numbers: means over pairs, in px, and 95 % intervals; those of the second
-    control are None where it was not measured.
+    Numbers are means over pairs in px and 95 % intervals; None where a control was not measured.
     """
     rows = []
     for source, network, stress, level in study.cells:
@@ -29,8 +28,7 @@ def harms(study: Study) -> list[dict[str, Any]]:
         if kind != "patch" or (source, network, f"random:{name}", level) not in study.cells:
             continue
         learned = harm_of(study, key)
-        pairs = sum(value is not None for value in learned)
-        if not pairs:
+        if not known(learned):
             continue
         card = study.about["stresses"][stress].get("patch") or {}
         target = (card.get("network") or {}).get("state_sha256")
@@ -42,8 +40,8 @@ def harms(study: Study) -> list[dict[str, Any]]:
                 "patch": name,
                 "size": level,
                 "box": "white" if white else "black",
-                "pairs": pairs,
-                "harm": _mean(learned),
+                "pairs": len(known(learned)),
+                "harm": fmean(known(learned)),
                 "harm_interval": interval(learned, study.groups[source]),
                 **_against(study, learned, (source, network, f"random:{name}", level)),
                 **_against(study, learned, (source, network, f"matched:{name}", level)),
@@ -66,13 +64,10 @@ def _against(study: Study, learned: Sequence[float | None], key: Key) -> dict[st
     if key not in study.cells:
         return dict.fromkeys(words)
     groups = study.groups[source]
-    # A control lies where the patch lies, so both have far pixels or neither has.
     control = harm_of(study, key)
-    more = [
-        None if a is None or b is None else a - b for a, b in zip(learned, control, strict=True)
-    ]
-    p = sign_test([value for value in more if value is not None])
-    values = (_mean(control), interval(control, groups), _mean(more), interval(more, groups), p)
+    more = less(learned, control)
+    spans = interval(control, groups), interval(more, groups)
+    values = (fmean(known(control)), spans[0], fmean(known(more)), spans[1], sign_test(known(more)))
     return dict(zip(words, values, strict=True))
 
 
@@ -86,8 +81,3 @@ def harm_of(study: Study, key: Key) -> list[float | None]:
             columns["error/far"], columns["untouched/far"], counts, strict=True
         )
     ]
-
-
-def _mean(values: Sequence[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known)

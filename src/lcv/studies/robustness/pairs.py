@@ -8,20 +8,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from lcv.data.record import Record
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.protocols import Protocol
-from lcv.evaluate.run import Readable
+from lcv.evaluate.run import Readable, tensors_of
 from lcv.evaluate.sources import records_in
 from lcv.models.published import sha256_of
 from lcv.studies.robustness.registry import Pairs
+from lcv.train.kept import Kept, Pair
 
 KEPT = {"cpu": 2**30, "cuda": 2**32}
-"""Pairs stay in memory between stresses up to this many bytes, and are read anew beyond."""
+"""Pairs of a source stay in memory up to this many bytes; more are read again for every level."""
 
 
 class Source:
@@ -32,15 +31,14 @@ class Source:
             raise ArgumentError(f"{label}: there is no pair with truth here, wanted at least one")
         self.label = label
         self.records = tuple(records)
-        self._kept: list[Pairs] | None = None
-        self._too_large = False
+        self._kept: Kept | None = None
 
     def __len__(self) -> int:
         return len(self.records)
 
     @property
     def groups(self) -> list[str]:
-        """The scene of each pair: pairs of one scene are no independent witnesses."""
+        """The scene of each pair, since pairs of one scene are not independent."""
         return [f"{record.dataset} {record.scene or record.name}" for record in self.records]
 
     @property
@@ -52,23 +50,14 @@ class Source:
 
     def batches(self, batch: int, device: torch.device, protocol: Protocol) -> Iterator[Pairs]:
         """All pairs in order, at most `batch` of one dataset and size at once."""
-        if self._kept is not None:
-            yield from self._kept
-            return
-        kept: list[Pairs] = []
-        size = 0
-        for pairs in self._read_all(batch, device, protocol):
-            size += _bytes(pairs)
-            self._too_large |= size > KEPT.get(device.type, 2**30)
-            if self._too_large:
-                kept.clear()
-            else:
-                kept.append(pairs)
-            yield pairs
-        if not self._too_large:
-            self._kept = kept
+        self._kept = self._kept or Kept(KEPT.get(device.type, 2**30))
+        first = 0
+        for tensors in self._kept.pairs("", lambda: self._read_all(batch, device, protocol)):
+            indices = range(first, first + len(tensors[0]))
+            yield Pairs(*tensors, tuple(indices))
+            first = indices.stop
 
-    def _read_all(self, batch: int, device: torch.device, protocol: Protocol) -> Iterator[Pairs]:
+    def _read_all(self, batch: int, device: torch.device, protocol: Protocol) -> Iterator[Pair]:
         waiting: list[Pairs] = []
         before: tuple[Any, ...] = ()
         for index, record in enumerate(self.records):
@@ -103,41 +92,21 @@ def read_pair(record: Readable, index: int, device: torch.device, protocol: Prot
             f"{record.dataset}, pair {record.name}: reading it needs the package {error.name}, "
             f"which is not installed here; install it, or leave {record.dataset} out"
         ) from None
-    if sample.flow is None or sample.valid is None:
-        raise ArgumentError(
-            f"{record.dataset}, pair {record.name}: has no truth to measure against"
-        )
-    valid = sample.valid
-    if protocol.validity == "not-invalid" and sample.invalid is not None:
-        valid = valid & ~sample.invalid
-    if protocol.limit is not None:
-        valid = valid & (np.abs(sample.flow) < protocol.limit).all(-1)
-    first, second, flow = (
-        torch.from_numpy(np.array(array)).to(device).movedim(2, 0)[None].float()
-        for array in (sample.image1, sample.image2, sample.flow)
-    )
-    known = torch.from_numpy(np.array(valid)).to(device)[None, None]
-    return Pairs(first, second, flow, known, (index,))
+    image1, image2, flow, valid, *_ = tensors_of(record, sample, protocol, device)
+    known = valid[None, None]
+    return Pairs(image1.float(), image2.float(), flow[None].float(), known, (index,))
 
 
-def _joined(pairs: list[Pairs]) -> Pairs:
-    def along(name: str) -> Tensor:
-        return torch.cat([getattr(pair, name) for pair in pairs])
-
-    indices = tuple(index for pair in pairs for index in pair.indices)
-    return Pairs(along("image1"), along("image2"), along("flow"), along("valid"), indices)
+def _joined(pairs: list[Pairs]) -> Pair:
+    first, second = torch.cat([p.image1 for p in pairs]), torch.cat([p.image2 for p in pairs])
+    return first, second, torch.cat([p.flow for p in pairs]), torch.cat([p.valid for p in pairs])
 
 
 def _content(record: Readable, hashes: dict[Path, str]) -> str:
-    """The hashes of a pair's files; what is made and not read is told by its name."""
+    """The hashes of a pair's files; a procedural pair is known by its name."""
     if not isinstance(record, Record):
         return ""
     for path in record.files():
-        if path not in hashes:  # a film belongs to many pairs
+        if path not in hashes:  # many pairs share a video
             hashes[path] = sha256_of(path)
     return " ".join(hashes[path] for path in record.files())
-
-
-def _bytes(pairs: Pairs) -> int:
-    tensors = (pairs.image1, pairs.image2, pairs.flow, pairs.valid)
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

@@ -18,53 +18,41 @@ from lcv.studies.robustness.registry import MARGIN, STRESSES, Pairs, Stress, see
 PATCH_SIZES = (50.0, 100.0, 150.0, 200.0)
 
 
-def _under_zero(pairs: Pairs, covered: Tensor) -> Pairs:
-    return replace(pairs, flow=torch.where(covered, 0, pairs.flow), valid=pairs.valid | covered)
-
-
-def _under_ignore(pairs: Pairs, covered: Tensor) -> Pairs:
-    return replace(pairs, valid=pairs.valid & ~covered)
-
-
-def _under_truth(pairs: Pairs, covered: Tensor) -> Pairs:
-    return pairs
-
-
 RULES: dict[str, tuple[str, Callable[[Pairs, Tensor], Pairs]]] = {
-    "zero": ("under the patch the truth is no motion, and counts", _under_zero),
-    "ignore": ("pixels under the patch are not counted", _under_ignore),
-    "truth": ("the scene's truth is kept under the patch, which hides it", _under_truth),
+    "zero": (
+        "under the patch the truth is no motion, and counts",
+        lambda pairs, covered: replace(
+            pairs, flow=torch.where(covered, 0, pairs.flow), valid=pairs.valid | covered
+        ),
+    ),
+    "ignore": (
+        "pixels under the patch are not counted",
+        lambda pairs, covered: replace(pairs, valid=pairs.valid & ~covered),
+    ),
+    "truth": (
+        "the scene's truth is kept under the patch, which hides it",
+        lambda pairs, covered: pairs,
+    ),
 }
-"""What becomes of the truth under a patch: words, and the function that does it."""
-
-
-Pixels = Callable[[Patch, int, Sequence[int]], Tensor]
-"""(patch, seed, indices) → (n, 3, s, s) or (1, 3, s, s): what is pasted in the pairs."""
-
-
-def _own(patch: Patch, seed: int, indices: Sequence[int]) -> Tensor:
-    return patch.pixels[None]
-
-
-def _random(patch: Patch, seed: int, indices: Sequence[int]) -> Tensor:
-    return random_patches(patch.pixels.shape[-1], seed, indices)
-
-
-_PASTED: dict[str, tuple[str, Pixels]] = {
-    "patch": ("patch", _own),
-    "random": ("random pixels in place of", _random),
+"""What happens to the truth under a patch: words, and the function that does it."""
+_PASTED: dict[str, tuple[str, Callable[[Patch, int, Sequence[int]], Tensor]]] = {
+    "patch": ("patch", lambda patch, seed, indices: patch.pixels[None]),
+    "random": (
+        "random pixels in place of",
+        lambda patch, seed, indices: random_patches(patch.pixels.shape[-1], seed, indices),
+    ),
     "matched": ("random patch of the statistics of", matched_patches),
 }
-"""For each of PATCH_KINDS, words before the patch's name and what is pasted."""
+"""For each of PATCH_KINDS, words before the patch's name, and the pixels: (n, 3, s, s) or (1, 3, s, s)."""
 
 
 def _paste(
     pairs: Pairs, level: float, seed: int, *, patch: Patch, kind: str, rule: str, margin: float
 ) -> Pairs:
     image = pairs.image1
-    # A patch and its controls share their places, so that they can be compared pair by pair.
+    # A patch and its controls lie at the same places, to be compared pair by pair.
     draws = Draws(seed_of(seed, "patch", level), pairs.indices, image.device)
-    centre = does.places(draws, image, level)
+    centre = does.places_at(draws.uniform("place", (2,)), image, level)
     pixels = _PASTED[kind][1](patch, seed, pairs.indices).to(image)
     done = pairs.both(lambda frame: does.apply_patch(frame, pixels, centre, level))
     far = ~does.disc(image, centre, level + 2 * margin)
@@ -100,7 +88,6 @@ def with_patches(
                 PATCH_SIZES,
                 partial(_paste, patch=patch, kind=kind, rule=rule, margin=margin),
                 shown=100.0,
-                paper=PATCH_SIZES,
                 patch=patch,
                 control=kind != "patch",
                 twin=None if first == name else first,

@@ -13,7 +13,7 @@ from lcv.evaluate.calling import call_options, evaluating
 from lcv.evaluate.protocols import Protocol
 from lcv.studies.robustness.pairs import Source, read_pair
 from lcv.studies.robustness.registry import Stress
-from lcv.studies.robustness.run import Network
+from lcv.studies.robustness.run import PLAIN, Network
 from lcv.visual.colours import flow_scale, flow_to_colour, picture_scale
 from lcv.visual.layout import side_by_side
 
@@ -30,9 +30,8 @@ def stress_picture(
 ) -> np.ndarray:
     """A row for the frames as they are and one for each stress at its `shown` level: (H, W, 3) uint8.
 
-    Columns: the first frame, the flow of each network, and, of two or more networks, the flow of
-    the second less that of the first. All flows share the scale of the truth, which is written
-    beside them; a difference has its own.
+    Columns: the first frame, the flow of each network, and the flow of the second network less that
+    of the first. All flows have the scale of the truth; a difference has its own.
     """
     if not 0 <= index < len(source):
         raise ArgumentError(
@@ -50,16 +49,15 @@ def stress_picture(
     blank = np.full_like(cells[0], 255)
     cells += [blank] * (columns - 2)
     words += [""] * (columns - 2)
-    for stress in (None, *stresses):
-        level = 0.0 if stress is None else stress.shown
-        seen = pair if stress is None else stress.function(pair, level, seed)
+    for stress in (PLAIN, *stresses):
+        seen = stress.function(pair, stress.shown, seed)
         flows = []
         for network in networks:
             options = call_options(network.model, setting)
             with evaluating(network.model, protocol.precision) as model:
                 flows.append(_array(model(seen.image1, seen.image2, **options).flow))
         cells.append(_frame(seen.image1))
-        words.append("as it is" if stress is None else f"{stress.name} {level:g}")
+        words.append("as it is" if stress is PLAIN else f"{stress.name} {stress.shown:g}")
         for network, flow in zip(networks, flows, strict=True):
             cells.append(flow_to_colour(flow, scale))
             words.append(network.label)

@@ -1,11 +1,10 @@
-"""The stresses as data: name, levels, function, unit, label; one list for every command and plot."""
+"""The stresses as data: name, levels, function, unit, label."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from torch import Tensor
 
@@ -46,9 +45,9 @@ Function = Callable[[Pairs, float, int], Pairs]
 
 @dataclass(frozen=True)
 class Stress:
-    """One way for frames to suffer, and how severely.
+    """One way to disturb frames, and how severely.
 
-    levels:  what is measured;  paper: those among them that the paper's table 4 has
+    levels:  what is measured; those of gamma, noise and patches are the paper's
     neutral: the level that changes nothing, if there is one
     shown:   the level for pictures; `choose` sees to it that it is one of `levels`
     log:     levels are drawn on a logarithmic axis
@@ -62,7 +61,6 @@ class Stress:
     levels: tuple[float, ...]
     function: Function
     shown: float
-    paper: tuple[float, ...] = ()
     neutral: float | None = None
     log: bool = False
     patch: Patch | None = None
@@ -75,8 +73,8 @@ def seed_of(seed: int, stress: str, level: float) -> int:
     return mix_integer(mix_integer(seed) + name_key(f"{stress}, {level:g}"))
 
 
-def _gamma(pairs: Pairs, level: float, seed: int) -> Pairs:
-    return pairs.both(partial(does.gamma, g=level))
+def _both(change: Callable[[Tensor, float], Tensor]) -> Function:
+    return lambda pairs, level, seed: pairs.both(lambda frame: change(frame, level))
 
 
 def _noise(pairs: Pairs, variance: float, seed: int) -> Pairs:
@@ -95,16 +93,8 @@ def _noise_deviation(pairs: Pairs, level: float, seed: int) -> Pairs:
     return _noise(pairs, level**2, seed_of(seed, "noise-deviation", level))
 
 
-def _blur(pairs: Pairs, level: float, seed: int) -> Pairs:
-    return pairs.both(partial(does.blur, sigma=level))
-
-
-def _jpeg(pairs: Pairs, level: float, seed: int) -> Pairs:
-    return pairs.both(partial(does.jpeg, quality=level))
-
-
 def _fog(pairs: Pairs, level: float, seed: int) -> Pairs:
-    # One veil a pair at all its thicknesses: the curve is then of the thickness alone.
+    # The same fog at all levels of a pair: the curve is then of the thickness alone.
     draws = Draws(seed_of(seed, "fog", 0), pairs.indices, pairs.image1.device)
     first, second = does.fog(pairs.image1, pairs.image2, level, draws)
     return replace(pairs, image1=first, image2=second)
@@ -125,9 +115,8 @@ STRESSES: dict[str, Stress] = {
             "illumination, both frames",
             "γ; below 1 darker",
             _GAMMA,
-            _gamma,
+            _both(does.gamma),
             shown=0.3,
-            paper=_GAMMA,
             neutral=1.0,
             log=True,
         ),
@@ -138,7 +127,6 @@ STRESSES: dict[str, Stress] = {
             _NOISE,
             _noise_variance,
             shown=0.01,
-            paper=_NOISE,
             neutral=0.0,
             log=True,
         ),
@@ -149,7 +137,6 @@ STRESSES: dict[str, Stress] = {
             _NOISE,
             _noise_deviation,
             shown=0.1,
-            paper=_NOISE,
             neutral=0.0,
             log=True,
         ),
@@ -158,7 +145,7 @@ STRESSES: dict[str, Stress] = {
             "Gaussian blur, both frames",
             "σ in px",
             (0.5, 1.0, 2.0, 3.0, 4.0),
-            _blur,
+            _both(does.blur),
             shown=2.0,
             neutral=0.0,
         ),
@@ -167,7 +154,7 @@ STRESSES: dict[str, Stress] = {
             "losses like JPEG's, both frames",
             "quality",
             (5.0, 10.0, 20.0, 40.0, 70.0),
-            _jpeg,
+            _both(does.jpeg),
             shown=10.0,
             log=True,
         ),

@@ -1,7 +1,6 @@
-"""What the study found, as one JSON file that grows cell by cell and can be continued.
+"""The results of a study, as one JSON file that can be continued.
 
-A cell is one network on one source under one stress at one level. Its numbers are kept pair by pair,
-so that anything can be compared later, with the metrics and intervals made from them.
+A cell is one network on one source under one stress at one level, with its numbers pair by pair.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.compare import bootstrap_interval, first_difference
 from lcv.evaluate.metrics import METRICS, metrics_from
-from lcv.files import whole_file
+from lcv.files import read_json, write_text
 
 FORMAT = "lcv robustness 1"
 NONE = "none"
@@ -25,7 +24,7 @@ INTERVALS = {"epe_image": "error", "fl_image": "outlier"}
 """Metrics that get an interval over pairs, and the measure whose mean in a pair they average."""
 
 LEAST_SCENES = 5
-"""A bootstrap of fewer scenes is no interval: of two pairs it spans the two numbers, no more."""
+"""Fewer scenes get no interval: of two, a bootstrap just spans the two numbers."""
 
 Key = tuple[str, str, str, float]
 Columns = dict[str, list[float]]
@@ -36,9 +35,8 @@ Columns = dict[str, list[float]]
 class Study:
     """Settings that decide numbers, and the cells measured so far.
 
-    settings: plain values of JSON; cells of other settings are not mixed with these
-    identities: of every source, network and stress by "kind name": what must not change under a name
-    groups: by source, the scene of each pair
+    identities: hashes by "kind name", of sources, networks and patches
+    about: what they are, for readers; groups: by source, the scene of each pair
     """
 
     settings: dict[str, Any]
@@ -102,24 +100,13 @@ class Study:
         }
 
     def save(self, path: Path) -> None:
-        """Write the file anew; it is whole at any moment."""
-        text = json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False, indent=None)
-        with whole_file(path, overwrite=True) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+        text = json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False)
+        write_text(path, text + "\n", overwrite=True)
 
 
 def read_study(path: Path) -> Study:
     """A study that `Study.save` wrote."""
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise FileError(f"{path}: is not JSON; wanted a result that `lcv robust` wrote") from None
-    if not isinstance(said, dict) or said.get("format") != FORMAT:
-        raise FileError(
-            f"{path}: its format is not {FORMAT!r}; wanted a result that `lcv robust` wrote"
-        )
+    said = read_json(path, "a result that `lcv robust` wrote", FORMAT)
     own = ("format", "settings", "identities", "groups", "cells")
     try:
         study = Study(
@@ -140,8 +127,8 @@ def read_study(path: Path) -> Study:
 def continued(path: Path, wanted: Study) -> Study:
     """The study at `path` if it may be continued with these settings, or `wanted` if there is none.
 
-    More sources, networks, stresses and levels may be added. A changed setting, or another thing
-    under a known name, is refused: numbers of two kinds must not stand in one file.
+    Sources, networks, stresses and levels may be added. A changed setting, or other weights, pairs
+    or patches under a known name, are refused.
     """
     if not path.exists():
         return wanted
@@ -161,19 +148,17 @@ def continued(path: Path, wanted: Study) -> Study:
     if others:
         raise ArgumentError(
             f"{path}: was measured otherwise: {'; '.join(others)}. Give another folder, or say "
-            f"--overwrite to measure everything anew"
+            f"--overwrite to measure everything again"
         )
-    about = {**found.about, **wanted.about}
+    about = found.about | wanted.about
     for name in ("networks", "sources", "stresses"):
-        both = {**found.about.get(name, {}), **wanted.about.get(name, {})}
-        about[name] = both
-    identities = {**found.identities, **wanted.identities}
-    groups = {**found.groups, **wanted.groups}
+        about[name] = found.about.get(name, {}) | wanted.about.get(name, {})
+    identities, groups = found.identities | wanted.identities, found.groups | wanted.groups
     return Study(wanted.settings, identities, about, groups, found.cells)
 
 
 def _another(name: str, found: Study, wanted: Study) -> str:
-    """What is not the same under a known name; of a source, how many pairs there were and are."""
+    """What differs under a known name; of a source, how many pairs there were and are."""
     label = name.removeprefix("source ")
     before, now = len(found.groups.get(label, ())), len(wanted.groups.get(label, ()))
     if label != name and before != now:
@@ -181,13 +166,19 @@ def _another(name: str, found: Study, wanted: Study) -> str:
     return f"{name} is not the one it was"
 
 
-def interval(values: Sequence[float | None], groups: Sequence[str]) -> tuple[float, float] | None:
-    """A 95 % bootstrap interval of the mean over what is there, whole groups drawn at once.
+def known(values: Sequence[float | None]) -> list[float]:
+    """Without those of pairs that have no pixel to measure."""
+    return [value for value in values if value is not None]
 
-    None below LEAST_SCENES groups.
-    """
-    known = [(v, g) for v, g in zip(values, groups, strict=True) if v is not None]
-    if len({group for _, group in known}) < LEAST_SCENES:
+
+def less(a: Sequence[float | None], b: Sequence[float | None]) -> list[float | None]:
+    """a − b, pair by pair."""
+    return [None if x is None or y is None else x - y for x, y in zip(a, b, strict=True)]
+
+
+def interval(values: Sequence[float | None], groups: Sequence[str]) -> tuple[float, float] | None:
+    """A 95 % bootstrap interval of the mean over groups; None below LEAST_SCENES of them."""
+    scenes = [group for group, value in zip(groups, values, strict=True) if value is not None]
+    if len(set(scenes)) < LEAST_SCENES:
         return None
-    low, high = bootstrap_interval([v for v, _ in known], groups=[g for _, g in known])
-    return low, high
+    return bootstrap_interval(known(values), groups=scenes)

@@ -1,10 +1,10 @@
-"""The study itself: every network on the same stressed frames, source by source, level by level."""
+"""Run the study: every network on the same stressed frames, source by source, level by level."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ from lcv.studies.robustness.versus import differences
 
 FILE = "robustness.json"
 SAVED_EVERY = 10.0
-"""Seconds; the file grows to megabytes, and writing it after every level would take longer than many
-a level itself."""
+"""Seconds; the file grows to megabytes, and writing it can take longer than measuring a level."""
 Progress = Callable[[str, int, int], None]
+PLAIN = Stress(NONE, "frames as they are", "", (0.0,), lambda pairs, level, seed: pairs, shown=0.0)
 _KEPT = 2**31
 _DECIMALS = 6
 
@@ -49,13 +49,13 @@ class Network:
         self._errors: dict[tuple[str, int], Tensor] = {}
 
     def kept(self, source: str, pairs: Pairs) -> Tensor | None:
-        """Errors (b, h, w) on these frames as they are, if `keep` was told them."""
+        """Errors (b, h, w) on these frames as they are, if `keep` stored them."""
         known = [self._errors.get((source, index)) for index in pairs.indices]
         found = [error for error in known if error is not None]
         return torch.stack(found) if len(found) == len(known) else None
 
     def keep(self, source: str, pairs: Pairs, errors: Tensor) -> None:
-        """Remember errors on frames as they are, as far as memory goes; patches are held against them."""
+        """Store errors on frames as they are, while there is room; patches are compared with them."""
         held = sum(error.numel() for error in self._errors.values())
         if 4 * (held + errors.numel()) <= _KEPT:
             for index, error in zip(pairs.indices, errors.float(), strict=True):
@@ -79,9 +79,8 @@ def run_study(
 ) -> Study:
     """Measure every network under every stress and level, and keep all of it in `folder`.
 
-    Cells that the folder's file has already are kept, if they were measured with these settings;
-    `overwrite` forgets them. The file is written after a level whenever `SAVED_EVERY` seconds have
-    passed, and at the end, be that an error or an interruption.
+    Cells in the folder's file are kept if the settings are the same; `overwrite` starts over. The
+    file is written every `SAVED_EVERY` seconds and at the end, also of a run that was stopped.
     progress: called with what is measured, levels done, and their number
     """
     device = torch.device(device)
@@ -92,30 +91,32 @@ def run_study(
     path = Path(folder) / FILE
     wanted = _described(networks, sources, stresses, protocol, seed, rule, margin)
     study = wanted if overwrite else continued(path, wanted)
-    work = [(s, stress, level) for s in sources for stress, level in _levels(stresses)]
+    # Frames as they are come first: all else is compared with them.
+    levels = [(stress, level) for stress in (PLAIN, *stresses) for level in stress.levels]
+    work = [(source, *each) for source in sources for each in levels]
     patched = any(stress.patch is not None for stress in stresses)
-    with ExitStack() as stack:
-        changed = stack.enter_context(_saved_now_and_then(study, path))
-        for network in networks:
-            stack.enter_context(evaluating(network.model, protocol.precision))
-        for done, (source, stress, level) in enumerate(work):
-            name = NONE if stress is None else stress.name
-            if progress is not None:
-                progress(f"{source.label}, {name} {level:g}", done, len(work))
-            missing = [
-                n for n in networks if (source.label, n.label, name, level) not in study.cells
-            ]
-            if not missing:
-                continue
-            if stress is not None:
-                missing = [n for n in missing if not _known(study, source, n, stress, level)]
-            if missing:
-                found = _measure(
-                    missing, source, stress, level, protocol, seed, batch, device, patched
-                )
-                for label, columns in found.items():
-                    study.add((source.label, label, name, level), columns)
-            changed()
+    saved = time.monotonic()
+    try:
+        with ExitStack() as stack:
+            for network in networks:
+                stack.enter_context(evaluating(network.model, protocol.precision))
+            for done, (source, stress, level) in enumerate(work):
+                if progress is not None:
+                    progress(f"{source.label}, {stress.name} {level:g}", done, len(work))
+                missing = [n for n in networks if not _known(study, source, n, stress, level)]
+                if missing:
+                    found = _measure(
+                        missing, source, stress, level, protocol, seed, batch, device, patched
+                    )
+                    for label, columns in found.items():
+                        study.add((source.label, label, stress.name, level), columns)
+                if time.monotonic() - saved > SAVED_EVERY:
+                    study.save(path)
+                    saved = time.monotonic()
+    except BaseException:
+        if study.cells:
+            study.save(path)
+        raise
     study.about["harm"] = harms(study)
     study.about["differences"] = differences(study)
     study.save(path)
@@ -124,40 +125,22 @@ def run_study(
     return study
 
 
-@contextmanager
-def _saved_now_and_then(study: Study, path: Path) -> Iterator[Callable[[], None]]:
-    """Gives a function to call after every change; what it has not written is written at the end."""
-    written, unsaved = time.monotonic(), False
-
-    def changed() -> None:
-        nonlocal written, unsaved
-        unsaved = time.monotonic() - written < SAVED_EVERY
-        if not unsaved:
-            study.save(path)
-            written = time.monotonic()
-
-    try:
-        yield changed
-    finally:
-        if unsaved:
-            study.save(path)
-
-
 def _known(study: Study, source: Source, network: Network, stress: Stress, level: float) -> bool:
-    """Add the cell, if one with the very same frames has been measured; say whether it was so."""
-    before = stress.twin, level
-    if level == stress.neutral:
-        before = NONE, 0.0
-    same = study.cells.get((source.label, network.label, before[0] or "", before[1]))
-    if same is not None:
-        study.add((source.label, network.label, stress.name, level), same)
-    return same is not None
+    """Whether the cell has been measured, or one with the very same frames, which is then copied."""
+    key = source.label, network.label, stress.name, level
+    if key in study.cells:
+        return True
+    same = (NONE, 0.0) if level == stress.neutral else (stress.twin or "", level)
+    columns = study.cells.get((source.label, network.label, *same))
+    if columns is not None:
+        study.add(key, columns)
+    return columns is not None
 
 
 def _measure(
     networks: Sequence[Network],
     source: Source,
-    stress: Stress | None,
+    stress: Stress,
     level: float,
     protocol: Protocol,
     seed: int,
@@ -167,16 +150,16 @@ def _measure(
 ) -> dict[str, Columns]:
     """One level on one source: the sums of every pair, by network.
 
-    keep: remember the errors on frames as they are, since patches will be held against them
+    keep: store the errors on frames as they are, for patches to be compared with
     """
     found: dict[str, Columns] = {network.label: {} for network in networks}
     for pairs in source.batches(batch, device, protocol):
-        stressed = pairs if stress is None else stress.function(pairs, level, seed)
+        stressed = stress.function(pairs, level, seed)
         setting = protocol.setting(source.records[pairs.indices[0]].dataset)
         for network in networks:
             flow = _flow(network, stressed, source, setting, protocol)
             columns, errors = _sums(flow, stressed)
-            if stress is None and keep:
+            if stress is PLAIN and keep:
                 network.keep(source.label, pairs, errors)
             if stressed.far is not None:
                 untouched = network.kept(source.label, pairs)
@@ -224,11 +207,6 @@ def _total(values: Tensor, where: Tensor) -> list[float]:
     return [round(value, _DECIMALS) for value in sums]
 
 
-def _levels(stresses: Sequence[Stress]) -> list[tuple[Stress | None, float]]:
-    """Frames as they are first: all else is held against them."""
-    return [(None, 0.0), *((stress, level) for stress in stresses for level in stress.levels)]
-
-
 def _check(networks: Sequence[Network], sources: Sequence[Source], protocol: Protocol) -> None:
     for kind, labels in (
         ("networks", [n.label for n in networks]),
@@ -247,7 +225,7 @@ def _check(networks: Sequence[Network], sources: Sequence[Source], protocol: Pro
 
 
 def _try(stresses: Sequence[Stress], seed: int) -> None:
-    """Every level once on a small grey pair: one that is refused is refused before hours of work."""
+    """Every level once on a small grey pair, so that a wrong one is refused at the start."""
     grey = torch.full((1, 3, 128, 128), 100.0)
     known = torch.ones(1, 1, 128, 128, dtype=torch.bool)
     pair = Pairs(grey, grey, torch.zeros(1, 2, 128, 128), known, (0,))
@@ -280,7 +258,6 @@ def _described(
             s.name: {
                 "label": s.label,
                 "unit": s.unit,
-                "paper": list(s.paper),
                 "neutral": s.neutral,
                 "log": s.log,
                 "patch": None if s.patch is None else dict(s.patch.card),

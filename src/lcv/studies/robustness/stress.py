@@ -1,9 +1,8 @@
 """What is done to frames: light, noise, a pasted disc, blur, JPEG, fog; images in, images out.
 
-Images are float tensors (b, 3, h, w) in 0 … 255 and are clipped back to that range. They are never
-rounded to whole grey levels: a deviation of 0.0001 is 0.03 grey levels, and rounding would undo it.
-Whatever is random is drawn by `lcv.data.random.Draws`, so the stressed frame of a pair is one and the
-same for every network, batch size and device (to rounding).
+Images are float tensors (b, 3, h, w) in 0 … 255 and are clipped to that range, not rounded: rounding
+would undo noise of 0.03 grey levels. All draws are counter-based (`lcv.data.random.Draws`), so every
+network, batch size and device gets the same frames (to rounding).
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ def noise(
 ) -> Tensor:
     """Independent normal noise of this variance, for images in 0 … 1: deviation 255·√variance here.
 
-    seed, indices, frame: whose noise it is. Image k is drawn for indices[k], by default k; the two
-    frames of a pair have two numbers, else they would get one and the same noise.
+    indices: image k is drawn for indices[k], by default k; frame: each frame has its own noise
     Facts: variance 0 changes nothing; mean 0 before clipping; no draw beyond 4.5 deviations.
     """
     b, h, w = expect("noise", images, "images: b 3 h w")
@@ -81,12 +79,11 @@ def apply_patch(
     centre: (x, y) in pixels, the top left pixel being (0, 0), or (b, 2), one an image
     size:   diameter of the disc in pixels, or (b,); it may reach beyond the image
     angle:  the patch is turned by this many radians, from x towards y, or (b,)
-    largest: the caller's word that sizes are above 0 and at most this; then nothing waits for the
-        device that the sizes are on
+    largest: sizes are above 0 and at most this; given, nothing waits for the device
 
-    The patch is sampled bilinearly, after an antialiased reduction where it is larger than the disc,
-    so gradients reach it. Facts: pixels further than size/2 from the centre are untouched, to the
-    bit; applying it twice is applying it once.
+    The patch is sampled bilinearly, after an antialiased reduction where it is larger than the disc.
+    Facts: pixels further than size/2 from the centre are untouched, to the bit; applying it twice is
+    applying it once.
     """
     patches = patch[None] if patch.ndim == 3 else patch
     b = expect("apply_patch", images, "images: b 3 h w")[0]
@@ -125,16 +122,11 @@ def disc(images: Tensor, centre: Place, size: float | Tensor) -> Tensor:
     return distance <= (diameter / 2)[:, None, None, None]
 
 
-def places(draws: Draws, images: Tensor, size: float | Tensor) -> Tensor:
-    """Random centres (b, 2) for patches: wholly inside the image where they fit, else its middle.
-
-    draws: for b images; the draw is called "place". size: diameters in pixels, or one for all
-    """
-    return places_at(draws.uniform("place", (2,)), images, size)
-
-
 def places_at(shares: Tensor, images: Tensor, size: float | Tensor) -> Tensor:
-    """Centres (b, 2) at these shares (b, 2), 0 … 1, of the room that patches have in the images."""
+    """Centres (b, 2) for patches, from draws (b, 2) in 0 … 1.
+
+    A patch lies wholly inside the image where it fits, else in its middle. size: its diameter
+    """
     h, w = images.shape[-2:]
     diameter = _each("places", "size", size, images)
     found = []
@@ -155,15 +147,12 @@ def blur(images: Tensor, sigma: float) -> Tensor:
 def jpeg(images: Tensor, quality: float) -> Tensor:
     """Losses like JPEG's at this quality, 1 … 100, as the procedural source makes them.
 
-    Cosine coefficients are pulled to their steps without jumps, so this is a little milder than a
-    file written at that quality, and the same on every device.
+    A little milder than a JPEG file of that quality, and the same on every device.
     """
     expect("jpeg", images, "images: b 3 h w")
     _check("jpeg", "quality", quality, 0 < quality <= 100, "a quality from 1 to 100")
     recipe = replace(_PLAIN, jpeg=1.0, jpeg_quality=(float(quality), float(quality)))
-    draws = Draws(
-        0, range(len(images)), images.device
-    )  # the quality is fixed: nothing is left to draw
+    draws = Draws(0, range(len(images)), images.device)  # nothing is drawn: the quality is fixed
     return compress(recipe, draws, [images])[0].clamp(0, 255)
 
 

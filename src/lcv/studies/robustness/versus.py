@@ -1,32 +1,26 @@
-"""Is one network more robust than another? Every two of them, pair by pair, under every stress.
-
-Two questions are asked at each level. Which has the smaller error there? That one may have been the
-better already on frames as they are, so: to which does the stress add more?
-"""
+"""Is one network more robust than another? Every two of them, pair by pair, under every stress."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 from lcv.evaluate.compare import sign_test
 from lcv.studies.robustness.plots import CONTROLS
-from lcv.studies.robustness.results import NONE, Study, interval
+from lcv.studies.robustness.results import NONE, Study, interval, known, less
 
 
 def differences(study: Study) -> list[dict[str, Any]]:
-    """One row for every source, two networks, stress and level that both have been measured at.
+    """One row for every source, two networks, stress and level that both were measured at.
 
-    With e the mean error of a pair under the stress and e₀ that of its frames as they are, `first`
-    (1) named before `second` (2):
-        difference   mean over pairs of e₁ − e₂; below zero the first is the better
+    With e the mean error of a pair under the stress and e₀ that without, of the networks 1 and 2:
+        difference   mean over pairs of e₁ − e₂; below zero the first is better
         added        mean over pairs of (e₁ − e₁₀) − (e₂ − e₂₀); below zero it suffers less
-    both in px, with 95 % bootstrap intervals over scenes (None for too few), in how many pairs it is
-    below and above zero, and the p of a sign test of these two counts. The test asks about most pairs
-    and the interval about the mean, which a few pairs can decide: they may point to different sides.
-    `added` is None on frames as they are. Left out are controls of patches, of which nothing is asked,
-    and levels at which a stress does nothing, which would count frames as they are twice.
+    in px, with 95 % bootstrap intervals over scenes (None for too few), the number of pairs below
+    and above zero, and the p of a sign test of these. The interval is about the mean, which a few
+    pairs can decide, the test about most pairs. Controls of patches and neutral levels are left out.
     """
     rows = []
     for source, groups in study.groups.items():
@@ -37,15 +31,11 @@ def differences(study: Study) -> list[dict[str, Any]]:
             for stress, level in levels:
                 if any((source, n, stress, level) not in study.cells for n in (first, second)):
                     continue
-                apart = _less(
-                    study.means((source, first, stress, level), "error"),
-                    study.means((source, second, stress, level), "error"),
+                apart, before = (
+                    less(*(study.means((source, n, *at), "error") for n in (first, second)))
+                    for at in ((stress, level), (NONE, 0.0))
                 )
-                before = _less(
-                    study.means((source, first, NONE, 0.0), "error"),
-                    study.means((source, second, NONE, 0.0), "error"),
-                )
-                added = None if stress == NONE else _less(apart, before)
+                added = None if stress == NONE else less(apart, before)
                 rows.append(
                     {
                         "source": source,
@@ -64,11 +54,11 @@ def about_differences(rows: Sequence[dict[str, Any]]) -> str:
     """What the numbers of these rows are, and how many of their intervals leave out zero."""
     said = (
         "EPE of the first network less that of the second, px: the mean over pairs with its 95 % "
-        "interval over scenes; below zero the first is the better. Added by the stress: the same "
-        "less the difference on frames as they are; below zero it suffers less. Then in how many "
-        "pairs it is below and above zero, and the p of a sign test of these counts, which is about "
-        "most pairs and not about the mean: a few pairs can draw the mean to the other side. Under a "
-        "patch, pixels count by the rule above."
+        "interval over scenes; below zero the first is better. Added by the stress: the same less "
+        "the difference on frames as they are; below zero the first suffers less. Then in how many "
+        "pairs it is below and above zero, and the p of a sign test of these counts. The test is "
+        "about most pairs; a few pairs can move the mean to the other side. Under a patch, pixels "
+        "count by the rule above."
     )
     counted = [leave_out_zero(rows, name) for name in ("difference", "added")]
     without, spans = (sum(numbers) for numbers in zip(*counted, strict=True))
@@ -103,18 +93,14 @@ def _asked(study: Study, stress: str, level: float) -> bool:
 
 
 def _said(name: str, values: list[float | None] | None, groups: Sequence[str]) -> dict[str, Any]:
-    known = [value for value in values or () if value is not None]
-    if values is None or not known:
+    measured = known(values or ())
+    if values is None or not measured:
         words = ("", "_interval", "_below", "_above", "_sign_test_p")
         return dict.fromkeys(f"{name}{word}" for word in words)
     return {
-        name: sum(known) / len(known),
+        name: fmean(measured),
         f"{name}_interval": interval(values, groups),
-        f"{name}_below": sum(value < 0 for value in known),
-        f"{name}_above": sum(value > 0 for value in known),
-        f"{name}_sign_test_p": sign_test(known),
+        f"{name}_below": sum(value < 0 for value in measured),
+        f"{name}_above": sum(value > 0 for value in measured),
+        f"{name}_sign_test_p": sign_test(measured),
     }
-
-
-def _less(a: Sequence[float | None], b: Sequence[float | None]) -> list[float | None]:
-    return [None if x is None or y is None else x - y for x, y in zip(a, b, strict=True)]

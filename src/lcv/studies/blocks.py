@@ -1,6 +1,6 @@
-"""What a report is made of, and how each piece is written in HTML and in Markdown.
+"""Pieces of a report, each written as HTML or Markdown: headings, texts, tables, pictures.
 
-Whatever comes from a file may hold anything, so every text is escaped on its way out.
+Texts from files may hold anything, so every text is escaped.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Protocol
+from typing import Any, Protocol
 
-from lcv.studies.charts import Chart
+from lcv.studies.charts import NO_PLOTS, Bars, Curves, svg
 
 MARKS = {"paper": "paper", "here": "measured here", "muted": ""}
-"""Kinds of rows, and how Markdown, which has no colours, tells them apart: grey on a page are those
-of the paper and what is not to draw the eye; on a coloured ground those of ours."""
+"""Kinds of rows, and the words that tell them apart in Markdown. On a page "paper" and "muted" are
+grey, "here" has a coloured ground."""
 LONGEST = 30
-"""Characters that a cell has in one line."""
+"""Cells with more characters wrap."""
 
 
 class Block(Protocol):
@@ -60,7 +60,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Points:
-    """A list; with a heading of a few words, what differs between the paper's protocol and ours."""
+    """A list, with a lead of a few words."""
 
     points: tuple[str, ...]
     lead: str = ""
@@ -71,7 +71,7 @@ class Points:
         return f'<div class="points">{lead}<ul>{items}</ul></div>'
 
     def markdown(self) -> str:
-        lead = [f"{_plain(self.lead)}", ""] if self.lead else []
+        lead = [_plain(self.lead), ""] if self.lead else []
         return "\n".join([*lead, *(f"- {_plain(point)}" for point in self.points)])
 
 
@@ -96,7 +96,10 @@ class TableBlock:
         body = []
         for row in self.rows:
             first, *rest = row.cells
-            cells = "".join(f"<td{_wrapped(text)}>{escape(text)}</td>" for text in rest)
+            long = (' class="words"' if len(text) > LONGEST else "" for text in rest)
+            cells = "".join(
+                f"<td{wrap}>{escape(text)}</td>" for wrap, text in zip(long, rest, strict=True)
+            )
             named = f' class="{row.kind}"' if row.kind else ""
             body.append(f'<tr{named}><th scope="row">{escape(first)}</th>{cells}</tr>')
         return (
@@ -115,20 +118,8 @@ class TableBlock:
 
 
 @dataclass(frozen=True)
-class ChartBlock:
-    chart: Chart
-    title: str
-
-    def html(self) -> str:
-        return f'<figure class="chart">{self.chart.inline(self.title)}</figure>'
-
-    def markdown(self) -> str:
-        return f"*Figure: {_plain(self.title)} (on the page).*"
-
-
-@dataclass(frozen=True)
 class Picture:
-    """A picture of so many bytes, of the kind image/png or image/jpeg."""
+    """A picture in the page; Markdown only names it. kind: image/jpeg, image/svg+xml, …"""
 
     content: bytes
     kind: str
@@ -143,25 +134,22 @@ class Picture:
         )
 
     def markdown(self) -> str:
-        return f"*Picture: {_plain(self.caption)} (on the page).*"
+        return f"*Figure: {_plain(self.caption)} (on the page).*"
 
 
-@dataclass(frozen=True)
-class Beside:
-    """Charts next to each other where the page is wide enough."""
-
-    blocks: tuple[ChartBlock, ...]
-
-    def html(self) -> str:
-        return f'<div class="beside">{"".join(block.html() for block in self.blocks)}</div>'
-
-    def markdown(self) -> str:
-        return "\n\n".join(block.markdown() for block in self.blocks)
+def chart(panels: Sequence[Curves | Bars], caption: str, **options: Any) -> list[Block]:
+    """The panels as a picture, see `charts.draw`; a sentence where matplotlib is missing."""
+    if not panels:
+        return []
+    drawn = svg(panels, **options)
+    if drawn is None:
+        return [Words(f"{caption}: {NO_PLOTS}")]
+    return [Picture(drawn.encode(), "image/svg+xml", caption)]
 
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that are shown when asked for."""
+    """Blocks behind a line to click on."""
 
     summary: str
     blocks: tuple[Block, ...]
@@ -174,20 +162,16 @@ class Folded:
         return "\n\n".join(block.markdown() for block in self.blocks)
 
 
-def contents(blocks: Sequence[Block]) -> list[tuple[str, str]]:
-    """Anchors and texts of the headings of the second level."""
-    return [(b.anchor, b.text) for b in blocks if isinstance(b, Heading) and b.level == 2]
+def markdown(title: str, subtitle: str, blocks: Sequence[Block]) -> str:
+    """A whole Markdown file."""
+    parts = [f"# {title}", subtitle, *(block.markdown() for block in blocks)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _mark(row: Row) -> str:
-    """Whose a row is, unless its name begins with that."""
+    """Whose row it is, unless its name begins with that."""
     mark = MARKS.get(row.kind, "")
     return f" ({mark})" if mark and not row.cells[0].startswith(mark) else ""
-
-
-def _wrapped(cell: str) -> str:
-    """The class of a cell too long for one line; numbers with their intervals are not."""
-    return ' class="words"' if len(cell) > LONGEST else ""
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -195,6 +179,5 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text in which nothing is markup: no HTML, no line of its own, no links."""
-    text = " ".join(text.split())
-    return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", text)
+    """One line in which no character is markup."""
+    return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", " ".join(text.split()))
