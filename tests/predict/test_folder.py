@@ -73,9 +73,11 @@ def test_overwriting_leaves_nothing_old_however_it_ends(
 def test_the_job_file_never_changes(predictor, walk, tmp_path):
     out = tmp_path / "out"
     run(predictor, walk, out, outputs=FLOW)
-    inode = (out / "job.json").stat().st_ino
+    before = (out / "job.json").stat(), (out / "job.json").read_bytes()
     run(predictor, walk, out, clip=True)
-    assert (out / "job.json").stat().st_ino == inode
+    after = (out / "job.json").stat(), (out / "job.json").read_bytes()
+    assert (after[0].st_ino, after[0].st_mtime_ns) == (before[0].st_ino, before[0].st_mtime_ns)
+    assert after[1] == before[1]
     (out / "job.json").write_text("{")
     with pytest.raises(FileError, match=r"job\.json: is damaged, or not one that lcv wrote"):
         run(predictor, walk, out)

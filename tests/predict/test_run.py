@@ -284,8 +284,14 @@ def test_a_stream_is_read_once(predictor, tmp_path):
     names = sorted(path.name for path in (tmp_path / "out" / "flow" / "pipe").iterdir())
     assert names == ["000000.flo", "000001.flo", "000002.flo"]
     assert len(list(read_video(tmp_path / "out" / "clip" / "pipe.mp4"))) == 3
+    # Ends the stream for one who reads it after all, and would wait for ever.
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"",), daemon=True)
+    writer.start()
     with pytest.raises(FileError, match=r"it cannot be read again.* --overwrite"):
         run(predictor, pipe, tmp_path / "out", **CLIP)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writer.join()
+    os.close(reader)
 
 
 def test_only_the_first_frames_on_request(predictor, walk, tmp_path):

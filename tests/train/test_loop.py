@@ -148,9 +148,12 @@ def test_a_checkpoint_of_another_run_begins_none_in_a_folder_that_holds_one(tiny
 
 
 def test_w_waits_until_its_step_and_can_be_trained_alone(tiny, tmp_path):
-    waiting = run(tiny(steps=2, optim=OptimConfig(lr=1e-3, w_from_step=5)), device="cpu")
-    W = waiting.inner_product.matrix()
-    assert torch.equal(W, torch.eye(len(W)))
+    waits = OptimConfig(lr=1e-3, schedule="constant", w_from_step=2)
+    run(tiny(steps=3, log_every=1, optim=waits), device="cpu")
+    entries = read_log(tmp_path / "run" / "log.jsonl")
+    far = {each["step"]: each["w_distance"] for each in entries if "w_distance" in each}
+    assert (far[1], far[2]) == (0, 0)
+    assert far[3] > 0
 
     config = tiny(steps=2, optim=OptimConfig(lr=1e-3, w_alone=True), folder=str(tmp_path / "alone"))
     torch.manual_seed(config.seed)
