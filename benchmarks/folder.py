@@ -18,10 +18,10 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
 from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.sequence import generate
-from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job
 from lcv.predict.outputs import wanted_outputs
 from lcv.predict.predictor import Predictor

@@ -21,9 +21,9 @@ import torch
 sys.path.pop(0)  # this folder, in which `import ray` would find this file
 
 import lcv
+from lcv.cli.predict_inputs import find_inputs
 from lcv.cluster import Cluster
 from lcv.data.formats.image import write_image
-from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job
 from lcv.predict.outputs import wanted_outputs
 from lcv.predict.run import Run

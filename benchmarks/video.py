@@ -22,8 +22,8 @@ import torch
 from PIL import Image
 
 import lcv
+from lcv.cli.predict_inputs import find_inputs
 from lcv.models.types import FlowOutput
-from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job
 from lcv.predict.run import Run
 from lcv.provenance import provenance

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from lcv.cli.predict_inputs import find_inputs
 from lcv.cluster import Cluster
 from lcv.errors import ArgumentError, FileError
 from lcv.predict import Predictor
-from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job, Listener
 from lcv.predict.run import Run
 from predict.small_jobs import PLAIN, made, run

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 import lcv
+from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
 from lcv.predict import Predictor
-from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job, Summary
 from lcv.predict.outputs import wanted_outputs
 from lcv.predict.run import Run

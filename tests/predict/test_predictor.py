@@ -143,7 +143,7 @@ def test_a_callers_modes_do_not_matter(make, frames):
         ({"pad": "chairs"}, "pad: unknown mode 'chairs'; the modes are sintel, kitti"),
         ({"strategy": "best"}, "unknown strategy 'best' for raft-small; there are auto, all-pairs"),
         ({"precision": "fp8"}, "unknown precision 'fp8'; there are auto, float32, bf16, fp16"),
-        ({"precision": "fp16"}, "precision 'fp16' needs a CUDA device, not cpu; use bf16"),
+        ({"precision": "fp16"}, "precision 'fp16' needs a GPU, not cpu; use bf16"),
         ({"max_memory": "much"}, "max_memory is 'much', wanted a number of bytes or a text"),
         ({"device": "tpu"}, "device 'tpu' cannot be used"),
         ({"weights": "x.pth"}, "weights are given beside a network that has its own"),

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lcv
+from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import read_image
 from lcv.data.formats.video import read_video
 from lcv.errors import FileError
 from lcv.predict import Predictor
-from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job
 from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named, wanted_outputs
@@ -119,7 +119,7 @@ def test_a_second_run_has_nothing_to_do(predictor, walk, tmp_path, monkeypatch):
     """And decodes neither frames nor outputs."""
     run(predictor, walk, tmp_path / "out", **CLIP)
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
-    for name in ("lcv.predict.sources.read_image", "lcv.predict.clip.read_flow"):
+    for name in ("lcv.predict.sources.read_image", "lcv.predict.outputs.read_flow"):
         monkeypatch.setattr(name, lambda *_: pytest.fail("decoded"))
     summary = run(predictor, walk, tmp_path / "out", **CLIP)
     assert (summary.done, summary.there) == (0, 6)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcv.cli.predict_inputs import find_inputs
 from lcv.errors import ArgumentError, FileError
-from lcv.predict.inputs import find_inputs
 from lcv.predict.selection import Selection
 from lcv.predict.sources import Video
 from predict.small_jobs import made, run

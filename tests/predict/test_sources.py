@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
+from lcv.cli.predict_inputs import find_inputs
 from lcv.errors import FileError
-from lcv.predict.inputs import find_inputs
 from lcv.predict.selection import Selection
 from lcv.predict.sources import Live, Video
 from testing.footage import moving, save_film, save_frames

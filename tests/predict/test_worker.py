@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import lcv
+from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
 from lcv.errors import FileError, LcvError
 from lcv.predict import Predictor
-from lcv.predict.inputs import find_inputs
 from lcv.predict.job import Job, Listener
 from lcv.predict.outputs import Named
 from lcv.predict.run import Run

@@ -14,7 +14,7 @@ from lcv.errors import ArgumentError, LcvError
 from lcv.memory import parse_bytes
 
 if TYPE_CHECKING:
-    from lcv.predict.inputs import Inputs
+    from lcv.cli.predict_inputs import Inputs
     from lcv.predict.job import Summary
     from lcv.predict.outputs import Named, Output
     from lcv.visual.figures import Known
@@ -30,7 +30,7 @@ def run(arguments: list[str]) -> int:
     if chosen.max_memory is not None:
         parse_bytes(chosen.max_memory)
 
-    from lcv.predict.inputs import find_inputs
+    from lcv.cli.predict_inputs import find_inputs
 
     inputs = find_inputs(chosen.inputs)
     if chosen.output == "-":

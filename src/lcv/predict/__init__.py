@@ -1,8 +1,8 @@
 """From two frames, or a stream of them, to flow: in the memory there is, with all that was asked.
 
-On its way from the command line to the network, a pair crosses these modules, in this order:
+`lcv.cli.predict_inputs` makes sequences of frames of the words of a command line. From there to the
+network a pair crosses these modules, in this order:
 
-    inputs      the words of the command line become sequences of frames
     sources     a sequence of frames, from files, a video or a camera
     outputs     which files are asked for
     job         the job, and what came of it

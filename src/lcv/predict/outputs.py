@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lcv.data.formats.image import write_image
+from lcv.data.formats.flow import read_flow
+from lcv.data.formats.image import read_image, write_image
 from lcv.data.formats.mask import write_mask
 from lcv.errors import ArgumentError
 from lcv.files import check_apart, check_output, check_writable, whole_file
 from lcv.predict.result import PICTURES, FlowResult
 from lcv.visual.figures import Known
 from lcv.visual.look import look
-from lcv.visual.panel import with_arrows
+from lcv.visual.panel import panel, panel_of_pictures, with_arrows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -147,3 +148,14 @@ class Named:
         for output in self.outputs:
             check_output(self.path(output), overwrite)
         check_writable(self.file, self.file.parent)
+
+
+def stored_panel(
+    image: np.ndarray, files: dict[str, Path], scale: float, arrows: bool
+) -> np.ndarray:
+    """One frame of a clip from the outputs of its pair. files: by format"""
+    for name in READABLE:
+        if name in files:
+            return panel(image, read_flow(files[name])[0], scale, arrows)
+    left = read_image(files["overlay"]) if arrows and "overlay" in files else image
+    return panel_of_pictures(left, read_image(files["png"]), scale)

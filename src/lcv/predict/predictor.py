@@ -76,9 +76,7 @@ class Predictor:
         network = _network(model, weights).eval().to(self.device)
         is_prepared = self.device.type == "cuda" and hasattr(network, "for_inference")
         if precision == "fp16" and self.device.type != "cuda":
-            raise ArgumentError(
-                f"precision 'fp16' needs a CUDA device, not {self.device}; use bf16"
-            )
+            raise ArgumentError(f"precision 'fp16' needs a GPU, not {self.device}; use bf16")
         automatic = "fp16" if is_prepared else "float32"
         self.precision = automatic if precision == "auto" else precision
         half = self.precision if is_prepared and self.precision != "float32" else None

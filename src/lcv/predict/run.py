@@ -14,10 +14,9 @@ import torch
 from lcv.cluster import Cluster
 from lcv.errors import LcvError
 from lcv.files import check_apart
-from lcv.predict.clip import stored_panel
 from lcv.predict.folder import JobFolder
 from lcv.predict.job import Job, Listener, Summary
-from lcv.predict.outputs import Named
+from lcv.predict.outputs import Named, stored_panel
 from lcv.predict.predictor import Predictor
 from lcv.predict.selection import EVERYTHING, Shard, limited
 from lcv.predict.sources import Sequence, Video, title

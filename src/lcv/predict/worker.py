@@ -19,7 +19,6 @@ import numpy as np
 import torch
 
 from lcv.errors import ArgumentError, LcvError, ShapeError
-from lcv.predict.clip import ClipWriter
 from lcv.predict.folder import JobFolder
 from lcv.predict.frames import as_frame
 from lcv.predict.job import Job, Listener, Summary
@@ -32,6 +31,7 @@ from lcv.predict.scale import Scales, own_scale
 from lcv.predict.sources import FrameFiles, Live, RawFrame, Sequence, title
 from lcv.threads import Behind, prepared
 from lcv.visual.panel import arrows_stretch, panel
+from lcv.visual.video import ClipWriter
 
 ENDLESS = range(sys.maxsize)
 READERS = 4  # threads that read pictures before they are asked for
@@ -269,12 +269,8 @@ class _Pass:
         flows = [flow for flow in (result.flow, result.backward) if is_used and flow is not None]
         if all(np.isfinite(np.vdot(x, x)) for flow in flows for x in np.moveaxis(flow, 2, 0)):
             return result
-        self.worker.fail(
-            LcvError(
-                f"{before.label}: the flow to {after.label} is not finite; look at the weights, "
-                f"or leave out --precision"
-            )
-        )
+        why = f"the flow to {after.label} is not finite; look at the weights, or leave out --precision"
+        self.worker.fail(LcvError(f"{before.label}: {why}"))
         return None
 
     def _write(self, pair: int, drawing: Drawing) -> None:

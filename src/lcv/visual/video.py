@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from lcv.errors import ArgumentError, FileError, ShapeError
-from lcv.files import whole_file
+from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
+from lcv.files import make_folder, sweep, whole_file
 
 # What x264 makes depends on its number of threads, so it is not left to the machine.
 THREADS = 2
@@ -185,3 +185,36 @@ def _rate(fps: float | Fraction) -> Fraction:
     if not 0 < rate <= 1000:
         raise ArgumentError(f"clip: fps is {fps!r}, wanted frames a second between 0.001 and 1000")
     return rate
+
+
+class ClipWriter(ExitStack):
+    """A clip that is opened with its first frame, and appears when the block ends well.
+
+    failed: why it was given up, since frames change their size; the job goes on without it
+    """
+
+    def __init__(self, path: Path, rate: Fraction, overwrite: bool) -> None:
+        super().__init__()
+        self.path, self.rate, self.overwrite = path, rate, overwrite
+        self.failed: LcvError | None = None
+        self.count = 0
+
+    def write(self, frame: np.ndarray) -> None:
+        """Add a frame."""
+        if self.failed is not None:
+            return
+        if not self.count:
+            make_folder(self.path.parent)
+            sweep([self.path])
+            self._write = self.enter_context(clip(self.path, self.rate, self.overwrite))
+            self._shape = frame.shape
+        if frame.shape == self._shape:
+            self._write(frame)
+            self.count += 1
+            return
+        self.failed = LcvError(
+            f"{self.path}: no clip, since frames change their size: {self.count} were "
+            f"{self._shape[1]}×{self._shape[0]} as shown, then {frame.shape[1]}×{frame.shape[0]}"
+        )
+        # An error closes the clip and removes what there is of it.
+        self.__exit__(LcvError, self.failed, None)

@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from data.formats.samples import some_rgb
+from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.animation import is_animated
 from lcv.data.formats.video import read_video, video_info
 from lcv.errors import FileError
-from lcv.predict.inputs import find_inputs
 from lcv.predict.sources import Video
 
 FRAMES = [some_rgb(20, 30, seed) for seed in range(4)]

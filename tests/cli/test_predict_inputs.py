@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, FileError
-from lcv.predict.inputs import find_inputs
 from lcv.predict.sources import Video
 from testing.footage import moving, save_frames
 
