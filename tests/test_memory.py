@@ -98,9 +98,10 @@ def test_a_system_that_says_nothing_sets_no_limit(tmp_path, monkeypatch):
 @pytest.mark.skipif(not memory.OWN.exists(), reason="Linux tells what a process takes")
 def test_what_a_block_takes_is_measured():
     with measured(CPU) as peak:
-        block = torch.ones(10 * 2**20)  # 40 MiB
+        block = torch.ones(40 * 2**20)  # 160 MiB
         del block
-    assert 36 * 2**20 < peak[0] < 50 * 2**20  # Linux counts pages in batches
+    # Linux counts pages in batches, and what was freed meanwhile (some MiB) is not taken again.
+    assert 144 * 2**20 < peak[0] < 176 * 2**20
 
 
 def test_nothing_is_measured_where_the_system_says_nothing(tmp_path, monkeypatch):
