@@ -79,7 +79,7 @@ class Browser:
     def source(self, name: str) -> str:
         """The address of the picture shown in a place, empty where there is none."""
         script = "const e = document.querySelector(arguments[0]); return e ? e.src : ''"
-        return str(self.driver.execute_script(script, f"#{name} img"))
+        return str(self.driver.execute_script(script, f"[id='{name}'] img"))
 
     def picture(self, name: str) -> bytes:
         """The bytes of the picture shown in a place."""
@@ -125,5 +125,5 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any
         result = condition()
         if result:
             return result
-        time.sleep(0.1)
+        time.sleep(0.05)
     raise AssertionError(f"not within {seconds} s: {what}")
