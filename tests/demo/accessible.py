@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from demo.chromium import until
+
 # Colours as the browser computes them, laid over each other from the page's background up.
 COLOURS = """
 const context = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
@@ -42,17 +44,26 @@ for (const element of document.querySelectorAll('body *')) {
 }
 return [count, bad];
 """
-# The outline of the element that has the focus, or of what stands for it: a label, a slider's frame.
+# Whether what gets the focus, or what stands for it (a label, a slider's frame), has an outline then.
 FOCUS = """
-const active = document.activeElement;
-const name = active.ariaLabel || active.innerText || active.outerHTML.slice(0, 80);
-let visible = false;
-for (let e = active, k = 0; e && k < 3; e = e.parentElement, k += 1) {
-  const style = getComputedStyle(e), outlined = style.outlineStyle !== 'none';
-  const strong = contrast(style.outlineColor, ground(e.parentElement)) >= 3;
-  visible ||= outlined && strong && parseFloat(style.outlineWidth) >= 2;
-}
-return [name, visible, active === document.body];
+const unseen = window.unseen = [], places = window.places = new Set();
+document.activeElement.blur();
+window.scrollTo(0, 0);
+window.listener && document.removeEventListener('focusin', window.listener);
+document.addEventListener('focusin', window.listener = event => {
+  let visible = false;
+  for (let e = event.target, k = 0; e && k < 3; e = e.parentElement, k += 1) {
+    const style = getComputedStyle(e), outlined = style.outlineStyle !== 'none';
+    const strong = contrast(style.outlineColor, ground(e.parentElement)) >= 3;
+    visible ||= outlined && strong && parseFloat(style.outlineWidth) >= 2;
+  }
+  places.add(event.target);
+  if (!visible) unseen.push(event.target.outerHTML.slice(0, 120));
+});
+"""
+STILL = """
+return document.getAnimations().every(
+  each => each.playState !== 'running' || each.effect.getComputedTiming().duration > 2000);
 """
 MOVED = """
 window.moved = [];
@@ -65,25 +76,21 @@ new PerformanceObserver(list => {
 
 def low_contrast(browser: Any, least: float = 4.5, words: int = 30) -> list[str]:
     """Texts whose contrast is lower, with their ratio, of a page with at least so many."""
+    # Not of what fades in or out just now.
+    until(lambda: browser.driver.execute_script(STILL), "an end of all transitions")
     count, bad = browser.driver.execute_script(COLOURS + CONTRAST, least)
     assert count > words
     return bad
 
 
-def without_focus(browser: Any, most: int = 150) -> tuple[int, list[str]]:
-    """Tab through the page: how many places there are, and those that do not show their focus."""
+def without_focus(browser: Any, tabs: int) -> tuple[int, list[str]]:
+    """Press Tab so often: how many places get the focus, and those of them that do not show it."""
     from selenium.webdriver import ActionChains
 
-    browser.driver.execute_script("document.activeElement.blur(); window.scrollTo(0, 0)")
-    unseen = []
-    for count in range(most):
-        ActionChains(browser.driver).send_keys("\ue004").perform()
-        name, visible, end = browser.driver.execute_script(COLOURS + FOCUS)
-        if end:
-            return count, unseen
-        if not visible:
-            unseen.append(name)
-    raise AssertionError(f"more than {most} places")
+    browser.driver.execute_script(COLOURS + FOCUS)
+    ActionChains(browser.driver).send_keys("\ue004" * tabs).perform()
+    count, unseen = browser.driver.execute_script("return [window.places.size, window.unseen]")
+    return count, unseen
 
 
 def resize(browser: Any, width: int, height: int = 900) -> None:

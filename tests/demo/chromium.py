@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,14 @@ class Server:
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=environment
         )
+
+    @cached_property
+    def url(self) -> str:
+        """Its address, once it says it: starting takes seconds in which a browser can start too."""
         assert self.process.stdout is not None
-        self.said = self.process.stdout.readline()
-        self.url = self.said.partition(" ")[0].rstrip("/")
-        assert self.url.startswith("http://127.0.0.1:"), self.words()
+        url = self.process.stdout.readline().partition(" ")[0].rstrip("/")
+        assert url.startswith("http://127.0.0.1:"), self.words()
+        return url
 
     def words(self) -> str:
         self.errors.seek(0)
