@@ -29,10 +29,10 @@ class Controls:
                 list(EXAMPLES), value=FIRST, label="Example pair, with truth", elem_id="example"
             )
             self.drop = gr.File(
-                label="Your own: two images or one video",
+                label="Or two images or one video",
                 file_count="multiple",
                 file_types=[*PICTURES, *VIDEOS],
-                height=150,
+                height=170,
                 elem_id="drop",
             )
             self.position = gr.Slider(

@@ -77,11 +77,14 @@ figcaption { font-size: 14px; line-height: 1.4; overflow-wrap: anywhere; }
 .charts figure { max-width: 400px; }
 .maps { display: grid; gap: 12px; grid-template-columns: repeat(3, minmax(0, 240px)); }
 
+@media (max-width: 900px) {
+  #networks { grid-template-columns: minmax(0, 1fr); }
+  .network .figures { grid-template-columns: 1fr 1fr; }
+}
 @media (max-width: 640px) {
-  .tabs { margin: 0 -20px; width: auto; }
+  .tabs, #title { margin: 0 -20px; width: auto; }
   #layout { display: flex; }
   .inputs { gap: 6px; }
-  .network .figures { grid-template-columns: 1fr 1fr; }
   .compare > div:last-child { display: grid; grid-template-columns: 1fr 1fr; }
 }
 """
