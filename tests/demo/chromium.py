@@ -101,7 +101,8 @@ class Browser:
             float(knob.get_attribute("max")) - float(knob.get_attribute("min"))
         )
         start = round((share - 0.5) * (knob.size["width"] - 14))
-        chain = ActionChains(self.driver).move_to_element_with_offset(knob, start, 0)
+        chain = ActionChains(self.driver, duration=10)
+        chain.move_to_element_with_offset(knob, start, 0)
         chain.click_and_hold().move_by_offset(by, 0).release().perform()
 
     def click(self, selector: str) -> None:

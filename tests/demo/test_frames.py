@@ -99,7 +99,6 @@ def test_too_many_pixels_and_bytes_are_refused(tmp_path, monkeypatch):
 
 def test_a_video_is_taken_up_to_a_number_of_frames(tmp_path, monkeypatch):
     video = save_film(tmp_path / "video.mp4", 5)
-    assert len(from_files([video]).frames) == 5
     monkeypatch.setattr(limits, "MOST_FRAMES", 3)
     chosen = from_files([video])
     assert len(chosen.frames) == 3
