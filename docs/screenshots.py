@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
         try:
             browser.driver.get(server.url)
             drawn = wait_for_all(browser, {})
-            photograph(browser, 2100, folder / "demo-flow.jpg")
+            photograph(browser, 2330, folder / "demo-flow.jpg")
             for slider, by in (("gamma", -25), ("noise", 40), ("patch", 90)):
                 browser.slide(slider, by)
                 drawn = wait_for_all(browser, drawn)
@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
             tabs = browser.driver.find_elements("css selector", "button[role=tab]")
             next(tab for tab in tabs if "learned W" in tab.text).click()
             until(lambda: browser.source("features"), "the features", SECONDS)
-            photograph(browser, 1230, folder / "demo-learned-w.jpg")
+            photograph(browser, 1800, folder / "demo-learned-w.jpg")
         finally:
             browser.driver.quit()
             server.stop()

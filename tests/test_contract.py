@@ -21,7 +21,7 @@ DEFAULTS = {
     "cli/ablate.py": {"raft-small"},
     "cli/bench.py": {"raft-small"},
     "cli/predict.py": {"raft-large"},
-    "demo/work.py": {"raft-small", "raft-large"},
+    "demo/networks.py": {"raft-small", "raft-large"},
     "predict/predictor.py": {"raft-large"},
     "train/config.py": {"raft-small"},
     # Of protocols, which bear the names of the papers.

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,14 @@ class Server:
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=environment
         )
+
+    @cached_property
+    def url(self) -> str:
+        """Its address, once it says it: starting takes seconds in which a browser can start too."""
         assert self.process.stdout is not None
-        self.said = self.process.stdout.readline()
-        self.url = self.said.partition(" ")[0].rstrip("/")
-        assert self.url.startswith("http://127.0.0.1:"), self.words()
+        url = self.process.stdout.readline().partition(" ")[0].rstrip("/")
+        assert url.startswith("http://127.0.0.1:"), self.words()
+        return url
 
     def words(self) -> str:
         self.errors.seek(0)
@@ -79,7 +84,7 @@ class Browser:
     def source(self, name: str) -> str:
         """The address of the picture shown in a place, empty where there is none."""
         script = "const e = document.querySelector(arguments[0]); return e ? e.src : ''"
-        return str(self.driver.execute_script(script, f"#{name} img"))
+        return str(self.driver.execute_script(script, f"[id='{name}'] img"))
 
     def picture(self, name: str) -> bytes:
         """The bytes of the picture shown in a place."""
@@ -96,7 +101,8 @@ class Browser:
             float(knob.get_attribute("max")) - float(knob.get_attribute("min"))
         )
         start = round((share - 0.5) * (knob.size["width"] - 14))
-        chain = ActionChains(self.driver).move_to_element_with_offset(knob, start, 0)
+        chain = ActionChains(self.driver, duration=10)
+        chain.move_to_element_with_offset(knob, start, 0)
         chain.click_and_hold().move_by_offset(by, 0).release().perform()
 
     def click(self, selector: str) -> None:
@@ -125,5 +131,5 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any
         result = condition()
         if result:
             return result
-        time.sleep(0.1)
+        time.sleep(0.05)
     raise AssertionError(f"not within {seconds} s: {what}")

@@ -50,8 +50,12 @@ def test_two_pictures(tmp_path):
 
 def test_large_pictures_are_reduced_with_a_sentence(tmp_path):
     chosen = from_files(saved(tmp_path, (320, 1280), (320, 1280)))
-    assert chosen.frames[0].shape == (160, 640, 3)
-    assert chosen.note.startswith("Reduced from 1280×320 to 640×160 pixels")
+    assert [frame.shape for frame in chosen.pair(0)] == [(160, 640, 3)] * 2
+    assert chosen.about(640).startswith("Reduced from 1280×320 to 640×160 pixels")
+    # More on request.
+    assert chosen.pair(0, 1024)[1].shape == (256, 1024, 3)
+    assert chosen.size(1920) == chosen.pair(0, 1920)[0].shape[:2] == (320, 1280)
+    assert chosen.about(1920) == ""
 
 
 def test_pictures_of_two_sizes_are_refused_with_both(tmp_path):
@@ -63,9 +67,9 @@ def test_pictures_of_two_sizes_are_refused_with_both(tmp_path):
     ("names", "message"),
     [
         ([], "no file came"),
-        (["a.png"], "a.png: one picture came, wanted two"),
-        (["a.png", "b.png", "c.png"], "3 files came, 0 of them films"),
-        (["a.mp4", "b.png"], "2 files came, 1 of them films"),
+        (["a.png"], "a.png: one image came, wanted two"),
+        (["a.png", "b.png", "c.png"], "3 files came, 0 of them videos"),
+        (["a.mp4", "b.png"], "2 files came, 1 of them videos"),
     ],
 )
 def test_the_number_of_files(tmp_path, names, message):
@@ -93,11 +97,10 @@ def test_too_many_pixels_and_bytes_are_refused(tmp_path, monkeypatch):
         from_files(paths)
 
 
-def test_a_film_is_taken_up_to_a_number_of_frames(tmp_path, monkeypatch):
-    film = save_film(tmp_path / "film.mp4", 5)
-    assert len(from_files([film]).frames) == 5
+def test_a_video_is_taken_up_to_a_number_of_frames(tmp_path, monkeypatch):
+    video = save_film(tmp_path / "video.mp4", 5)
     monkeypatch.setattr(limits, "MOST_FRAMES", 3)
-    chosen = from_files([film])
+    chosen = from_files([video])
     assert len(chosen.frames) == 3
     assert chosen.note == "The first 3 frames."
     last = chosen.pair(99)
@@ -105,19 +108,19 @@ def test_a_film_is_taken_up_to_a_number_of_frames(tmp_path, monkeypatch):
     assert np.array_equal(last[1], chosen.frames[2])
 
 
-def test_films_that_are_long_or_slow_or_no_films_are_refused(tmp_path, monkeypatch):
+def test_videos_that_are_long_or_slow_or_no_videos_are_refused(tmp_path, monkeypatch):
     text = tmp_path / "text.mp4"
-    text.write_text("Dear page, I am not a film.", encoding="utf-8")
+    text.write_text("Dear page, I am not a video.", encoding="utf-8")
     with pytest.raises(FileError, match="^text.mp4: not a video that can be read"):
         from_files([text])
-    film = save_film(tmp_path / "film.mp4", 5)
-    monkeypatch.setattr(limits, "LONGEST_FILM", 0.01)
-    with pytest.raises(FileError, match="^film.mp4: lasts 0 s, wanted at most 0 on this page"):
-        from_files([film])
+    video = save_film(tmp_path / "video.mp4", 5)
+    monkeypatch.setattr(limits, "LONGEST_VIDEO", 0.01)
+    with pytest.raises(FileError, match="^video.mp4: lasts 0 s, wanted at most 0 on this page"):
+        from_files([video])
 
 
 def test_a_decoder_that_takes_too_long_is_ended(tmp_path, monkeypatch):
-    film = save_film(tmp_path / "film.mp4", 5)
+    video = save_film(tmp_path / "video.mp4", 5)
     monkeypatch.setattr(limits, "DECODE_SECONDS", 0.0)
-    with pytest.raises(FileError, match="film.mp4: .*too long for this page"):
-        from_files([film])
+    with pytest.raises(FileError, match="video.mp4: .*too long for this page"):
+        from_files([video])

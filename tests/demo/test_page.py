@@ -1,4 +1,4 @@
-"""The page in a real browser: upload, run, a slider, a wrong file, a file that is not its own."""
+"""The page in a real browser, at three widths: every control, every download, every refusal."""
 
 from __future__ import annotations
 
@@ -10,31 +10,43 @@ from pathlib import Path
 
 import pytest
 
+from demo.accessible import low_contrast, moved, resize, watch, without_focus
 from demo.chromium import BROWSER, Browser, Server, until
-from lcv.data.formats.image import write_image
+from lcv.data.formats.flow import read_flow
+from lcv.data.formats.image import read_image, write_image
+from lcv.data.formats.video import read_video
 from testing.extras import needs, programs
-from testing.footage import moving, save_film
+from testing.footage import moving, save_film, save_weights
 
 needs("gradio")
 
 SIZE = (136, 168)
+OWN = "mine.safetensors"
+WIDTHS = (1280, 768, 390)
 
 
 def test_the_page_in_a_real_browser(tmp_path):
     """Its whole life, in order: workers share no server, and one start of it all is enough."""
     programs(*BROWSER)
-    # The real command, with the smallest network and few iterations.
-    server = Server(tmp_path / "tmp", "--models", "raft-small", "--iters", "2")
+    # The real command, with the smallest network, weights of one's own, and few iterations.
+    models = f"raft-small,{save_weights(tmp_path / OWN)}"
+    server = Server(tmp_path / "tmp", "--models", models, "--iters", "2")
     try:
         browser = Browser(tmp_path / "profile")
         try:
+            resize(browser, WIDTHS[0])
             browser.driver.get(server.url)
-            frames = [tmp_path / "first.png", tmp_path / "second.png"]
+            frames = [tmp_path / "one.png", tmp_path / "two.png"]
             for path, frame in zip(frames, moving(2, SIZE), strict=True):
                 write_image(path, frame)
             opens_with_an_example_that_is_computed_and_measured(browser)
+            can_be_read_at_every_width(browser)
+            shows_every_focus(browser)
+            gives_its_results_as_files(browser, tmp_path)
+            compares_two_pictures_with_a_slider(browser)
             takes_frames_runs_and_follows_a_slider(server, browser, frames)
-            takes_a_film_and_goes_through_its_frames(browser, tmp_path)
+            takes_a_video_and_goes_through_its_frames(browser, tmp_path)
+            makes_a_clip_of_the_whole_video(browser, tmp_path)
             says_in_a_sentence_that_a_text_is_no_picture(browser, frames, tmp_path)
             forgets_old_results_when_a_run_fails(browser, frames, tmp_path)
             shows_the_learned_W(browser)
@@ -44,6 +56,8 @@ def test_the_page_in_a_real_browser(tmp_path):
             takes_no_address_and_no_other_file_for_an_upload(server)
             has_asked_nothing_of_any_other_machine(server, browser)
             has_no_websocket(server)
+            can_be_read_in_the_dark_at_390_pixels(server, browser)
+            deletes_what_it_showed_when_it_is_closed(server, browser)
         finally:
             browser.driver.quit()
         leaves_nothing_behind(server)
@@ -58,24 +72,102 @@ def changed(browser: Browser, name: str, before: str) -> str:
     )
 
 
+def nothing_moves_when_results_come(browser):
+    until(lambda: browser.read("#layout"), "the page")
+    watch(browser)
+    until(lambda: "EPE" in browser.read(f"[id='numbers-{OWN}']"), "the example's numbers")
+    assert moved(browser) == []
+
+
 def opens_with_an_example_that_is_computed_and_measured(browser):
-    until(lambda: "EPE" in browser.read("#numbers-raft-small"), "the example's numbers")
+    nothing_moves_when_results_come(browser)
     assert "px" in browser.read("#numbers-raft-small")
     assert browser.source("error-raft-small")
     assert browser.source("truth")
     # Those that were not asked for are not there.
     assert not browser.source("flow-raft-large")
+    assert "two images or one video" in browser.read("#drop")
+
+
+def can_be_read_at_every_width(browser):
+    def top(selector: str) -> float:
+        box = "return document.querySelector(arguments[0]).getBoundingClientRect()"
+        return browser.driver.execute_script(f"{box}.top", selector)
+
+    for width in WIDTHS:
+        resize(browser, width)
+        wide = browser.driver.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= width, "nothing has to be scrolled sideways"
+        assert low_contrast(browser) == [], width
+        texts = browser.driver.execute_script("return [...document.images].map(i => i.alt)")
+        assert "frame 1" in texts
+        assert all(texts), "every picture has a text"
+        captions = browser.driver.execute_script(
+            "return [...document.querySelectorAll('.network figure')].map(f => f.innerText)"
+        )
+        assert len(captions) == 8
+        assert all(each.startswith(("raft-small: ", f"{OWN}: ")) for each in captions)
+    assert top(".compare") < top("#settings") < top(".network"), "settings after the first result"
+
+
+def shows_every_focus(browser):
+    result = browser.source("flow-raft-small")
+    for width in reversed(WIDTHS):
+        resize(browser, width)
+        count, unseen = without_focus(browser, tabs=70)
+        assert count > 45
+        assert unseen == []
+    assert browser.source("flow-raft-small") == result, "nothing was changed, so nothing is done"
+
+
+def fetch(browser, selector: str, path: Path) -> Path:
+    """What a link on the page downloads."""
+    url = browser.find(selector).get_attribute("href")
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        path.write_bytes(answer.read())
+    return path
+
+
+def gives_its_results_as_files(browser, tmp_path):
+    links = "[id='numbers-raft-small'] + p a"
+    assert browser.find(links).get_attribute("download") == "raft-small.flo"
+    flow, _ = read_flow(fetch(browser, links, tmp_path / "a.flo"))
+    picture = read_image(fetch(browser, "#flow-raft-small figcaption a", tmp_path / "a.png"))
+    assert (*flow.shape[:2], 3) == picture.shape == (240, 320, 3)
+
+
+def compares_two_pictures_with_a_slider(browser):
+    def split() -> str:
+        style = "return getComputedStyle(document.querySelector('.compare .right')).clipPath"
+        return browser.driver.execute_script(style)
+
+    until(
+        lambda: browser.find(".compare .right").get_attribute("alt") == "raft-small: flow", "flow"
+    )
+    assert split() == "inset(0px 0px 0px 50%)"
+    browser.find(".compare input").send_keys("\ue014")  # the arrow to the right
+    assert split() == "inset(0px 0px 0px 51%)"
+    chooser = browser.find(".compare label:nth-of-type(2) select")
+    chooser.send_keys(f"{OWN}: error")
+    assert browser.find(".compare .right").get_attribute("alt") == f"{OWN}: error"
+    assert browser.find(".compare .right").get_attribute("src") == browser.source(f"error-{OWN}")
 
 
 def takes_frames_runs_and_follows_a_slider(server, browser, frames):
     example = browser.source("flow-raft-small")
     browser.upload(*frames)
     until(lambda: "Press Run" in browser.read("#status"), "the frames' names")
-    assert "first.png and second.png" in browser.read("#status")
+    assert "one.png and two.png" in browser.read("#status")
     assert browser.picture("first") != browser.picture("second")
+    seen = "window.seen = []; new MutationObserver(() => window.seen.push(document.querySelector("
+    seen += "'#status .now').innerText)).observe(document.querySelector('#status'), "
+    browser.driver.execute_script(seen + "{subtree: true, childList: true, characterData: true})")
     browser.click("#run")
     flow = changed(browser, "flow-raft-small", example)
-    until(lambda: browser.source("arrows-raft-small"), "the overlay")
+    until(lambda: "Done" in browser.read("#status"), "the end of the run")
+    progress = browser.driver.execute_script("return window.seen")
+    for words in ("1 of 2: raft-small is at work …", f"2 of 2: {OWN} is at work …", "Done."):
+        assert words in progress
     # Nobody knows the truth of uploaded frames.
     assert "EPE" not in browser.read("#numbers-raft-small")
     assert " s" in browser.read("#numbers-raft-small")
@@ -85,17 +177,28 @@ def takes_frames_runs_and_follows_a_slider(server, browser, frames):
     assert browser.picture("first") != frame
     assert browser.picture("flow-raft-small") != picture
     # What was uploaded is not kept.
-    assert not [*server.folder.rglob("first.png"), *server.folder.rglob("second.png")]
+    assert not [*server.folder.rglob("one.png"), *server.folder.rglob("two.png")]
 
 
-def takes_a_film_and_goes_through_its_frames(browser, tmp_path):
-    film = save_film(tmp_path / "film.mp4", 4, SIZE)
-    browser.upload(film)
-    until(lambda: "film.mp4" in browser.read("#status"), "the film's name")
+def takes_a_video_and_goes_through_its_frames(browser, tmp_path):
+    video = save_film(tmp_path / "video.mp4", 4, SIZE)
+    browser.upload(video)
+    until(lambda: "video.mp4" in browser.read("#status"), "the video's name")
     until(lambda: browser.read("#position"), "its slider")
     before = browser.source("first")
     browser.slide("position", 80)
     changed(browser, "first", before)
+
+
+def makes_a_clip_of_the_whole_video(browser, tmp_path):
+    until(lambda: "Done" in browser.read("#status"), "the end of the run")
+    browser.click("#clip")
+    until(lambda: f"{OWN}: whole video" in browser.read("#clips"), "the clips")
+    assert "3 of 3 pairs" in browser.read("#status")
+    clip = fetch(browser, "#clips figcaption a", tmp_path / "clip.mp4")
+    assert len(list(read_video(clip))) == 3
+    plays = "return document.querySelector('#clips video').readyState"
+    until(lambda: browser.driver.execute_script(plays), "the player knows the clip's size")
 
 
 def says_in_a_sentence_that_a_text_is_no_picture(browser, frames, tmp_path):
@@ -109,7 +212,7 @@ def says_in_a_sentence_that_a_text_is_no_picture(browser, frames, tmp_path):
     # The next files are taken as if nothing had happened.
     until(lambda: "Drop" in browser.read("#drop"), "an empty place for files")
     browser.upload(*frames)
-    until(lambda: "first.png and second.png" in browser.read("#status"), "the next frames")
+    until(lambda: "one.png and two.png" in browser.read("#status"), "the next frames")
 
 
 def forgets_old_results_when_a_run_fails(browser, frames, tmp_path):
@@ -130,7 +233,7 @@ def forgets_old_results_when_a_run_fails(browser, frames, tmp_path):
     assert not browser.source("flow-raft-small")
     assert "…" in browser.read("#numbers-raft-small")
     browser.upload(*frames)
-    until(lambda: "first.png and second.png" in browser.read("#status"), "the frames again")
+    until(lambda: "one.png and two.png" in browser.read("#status"), "the frames again")
 
 
 def shows_the_learned_W(browser):
@@ -141,8 +244,16 @@ def shows_the_learned_W(browser):
     )
     tab.click()
     until(lambda: browser.source("features"), "the features along W's directions")
-    assert "condition" in browser.read("#table")
-    assert browser.source("spectrum") != browser.source("angles")
+    assert "Condition number" in browser.read("#table")
+    assert OWN in browser.read("#of")
+    resize(browser, WIDTHS[-1])
+    assert low_contrast(browser, words=20) == []
+    # Charts are shown in the size that they are drawn in, or their letters would be too small.
+    shares = browser.driver.execute_script(
+        "return [...document.querySelectorAll('.charts img')].map(i => i.clientWidth / i.naturalWidth)"
+    )
+    assert len(shares) == 3
+    assert min(shares) > 0.9
 
 
 def ask(server: Server, path: str, **headers: str) -> tuple[int, bytes]:
@@ -224,6 +335,20 @@ def has_no_websocket(server):
     shaking = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
     key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
     assert ask(server, "/gradio_api/queue/join", **shaking, **key)[0] == 403
+
+
+def can_be_read_in_the_dark_at_390_pixels(server, browser):
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    browser.driver.get(server.url)
+    nothing_moves_when_results_come(browser)
+    assert browser.driver.execute_script("return document.body.classList.contains('dark')")
+    assert low_contrast(browser) == []
+
+
+def deletes_what_it_showed_when_it_is_closed(server, browser):
+    browser.driver.get("about:blank")
+    until(lambda: not list(server.folder.rglob("shown-*")), "an empty folder")
 
 
 def leaves_nothing_behind(server):

@@ -48,7 +48,7 @@ def test_without_truth_all_share_the_first_scale_and_nothing_is_measured():
     assert shown[0].scale == pytest.approx(3, rel=0.01)
     assert [each.epe for each in shown] == [None] * 3
     # What is longer than the scale is drawn darker, so these differ.
-    assert not np.array_equal(shown[0].flow, shown[1].flow)
+    assert not np.array_equal(shown[0].pictures["flow"], shown[1].pictures["flow"])
     kept = next(show_flows(chosen(False), Settings(), scale=20.0))
     assert kept.scale == 20.0
 
@@ -57,7 +57,7 @@ def test_with_truth_its_scale_is_taken_and_errors_are_measured_outside_the_patch
     shown = list(show_flows(chosen(True), Settings(stresses=Stresses(patch=30.0))))
     assert [each.epe for each in shown] == pytest.approx([4.0, 5.0, (81 + 16) ** 0.5])
     assert shown[0].scale == pytest.approx(5, rel=0.01)
-    assert shown[0].error is not None
+    assert "error" in shown[0].pictures
     assert show_inputs(chosen(True), Settings()).truth is not None
 
 
@@ -75,6 +75,12 @@ def test_the_latest_request_of_a_page_is_the_one_that_is_wanted():
     assert not latest.wants("a", first)
     assert latest.wants("a", second)
     assert latest.wants("b", first)
+    latest.shown("a", second)
+    assert latest.shows("a", second)
+    assert not latest.shows("a", first)
+    latest.ask("a", None)
+    assert not latest.shows("a", second)
+    assert not latest.wants("a", second), "the page has new frames"
     latest.forget("a")
     assert latest.wants("a", first)
 
@@ -86,6 +92,7 @@ def test_the_latest_request_of_a_page_is_the_one_that_is_wanted():
         ({"models": ("raft",)}, "'raft' was chosen; there are raft-small"),
         ({"iters": 0}, "0 iterations, wanted 1 to 32"),
         ({"iters": 33}, "33 iterations, wanted 1 to 32"),
+        ({"side": 700}, "the longer side is 700, wanted one of"),
     ],
 )
 def test_settings_that_are_none(wrong, message):

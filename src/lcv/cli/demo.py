@@ -8,7 +8,7 @@ from lcv.cli.parser import Parser, whole
 def run(arguments: list[str]) -> int:
     parser = Parser(
         "lcv demo",
-        description="A page in the browser: choose or drop two frames or a film, and see the flow of "
+        description="A page in the browser: choose or drop two images or a video, and see the flow of "
         "raft-small, its twin without LCV and raft-large side by side, also under the paper's three "
         "stresses. It answers this machine only, and leaves nothing behind when it ends.",
     )
@@ -18,7 +18,8 @@ def run(arguments: list[str]) -> int:
     parser.add_argument(
         "--models",
         metavar="LIST",
-        help="those ticked at first, with commas; file.py:factory adds your own (all three)",
+        help="those ticked at first, with commas; a file of weights, the name of published ones, or "
+        "file.py:factory adds your own (the three that come with the package)",
     )
     parser.add_argument(
         "--iters", type=whole, default=12, metavar="N", help="iterations at first (%(default)s)"

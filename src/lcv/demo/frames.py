@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from lcv.data.formats.decoder import Decoder, Source, decode
 from lcv.demo import limits
 from lcv.demo.picture import read_picture
 from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
+from lcv.predict.reduced import reduced_size
 
-FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ogv", ".gif")
+VIDEOS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ogv", ".gif")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +28,9 @@ class Chosen:
     """Frames of one size, (H, W, 3) uint8 each, and what is known about them.
 
     truth: (H, W, 2) flow from frame 0 to frame 1, and occluded: (H, W) bool, where they are ours
-    note:  what is to be said about them, such as that they were reduced
+    note:  what else is to be said about them
+    given: height and width before any reduction
+    rate:  frames a second
     """
 
     frames: tuple[np.ndarray, ...]
@@ -34,11 +38,34 @@ class Chosen:
     note: str = ""
     truth: np.ndarray | None = None
     occluded: np.ndarray | None = None
+    given: tuple[int, int] | None = None
+    rate: Fraction = Fraction(10)
 
-    def pair(self, position: int) -> tuple[np.ndarray, np.ndarray]:
-        """Frame `position` and the next; the last pair where there is none so late."""
+    def pair(self, position: int, side: int = limits.SIDES[0]) -> tuple[np.ndarray, np.ndarray]:
+        """Frame `position` and the next; the last pair where there is none so late.
+
+        side: their longer side is reduced to this
+        """
         first = min(max(int(position), 0), len(self.frames) - 2)
-        return self.frames[first], self.frames[first + 1]
+        return self.frame(first, side), self.frame(first + 1, side)
+
+    def frame(self, number: int, side: int = limits.SIDES[0]) -> np.ndarray:
+        return _reduced(self.frames[number], side)
+
+    def size(self, side: int) -> tuple[int, int]:
+        """Height and width of the frames at that side."""
+        height, width = self.frames[0].shape[:2]
+        return reduced_size(height, width, side)
+
+    def about(self, side: int) -> str:
+        """The note, and by how much the frames are reduced."""
+        given, used = self.given or self.frames[0].shape[:2], self.size(side)
+        if given == used:
+            return self.note
+        return (
+            f"{self.note} Reduced from {_size(given)} to {_size(used)} pixels; `lcv predict` takes "
+            f"any size."
+        ).strip()
 
 
 @dataclass(frozen=True)
@@ -94,34 +121,34 @@ def example(name: str) -> Chosen:
 
 
 def from_files(paths: Sequence[Path]) -> Chosen:
-    """Two pictures or one film; errors name a file as its owner does, not by our folder."""
+    """Two images or one video; errors name a file as its owner does, not by our folder."""
     if not paths:
-        raise ArgumentError("no file came; drop two pictures or one film, or choose an example")
-    films = [path for path in paths if path.suffix.lower() in FILMS]
-    if len(paths) > 2 or (films and len(paths) > 1):
+        raise ArgumentError("no file came; drop two images or one video, or choose an example")
+    videos = [path for path in paths if path.suffix.lower() in VIDEOS]
+    if len(paths) > 2 or (videos and len(paths) > 1):
         raise ArgumentError(
-            f"{len(paths)} files came, {len(films)} of them films; wanted two pictures or one film"
+            f"{len(paths)} files came, {len(videos)} of them videos; wanted two images or one video"
         )
-    if len(paths) == 1 and not films:
+    if len(paths) == 1 and not videos:
         raise ArgumentError(
-            f"{paths[0].name}: one picture came, wanted two; choose both at once, frame 1 first"
+            f"{paths[0].name}: one image came, wanted two; choose both at once, frame 1 first"
         )
     try:
-        return _film(films[0]) if films else _pictures(paths)
+        return _video(videos[0]) if videos else _pictures(paths)
     except LcvError as error:
         raise FileError(_in_their_words(str(error), paths)) from None
 
 
 def _pictures(paths: Sequence[Path]) -> Chosen:
     frames = [_read(path) for path in paths]
-    (first, second), sizes = frames, [_size(frame) for frame in frames]
-    if first.shape != second.shape:
+    given, other = (frame.shape[:2] for frame in frames)
+    if given != other:
         raise ShapeError(
-            f"{paths[0].name} is {sizes[0]} and {paths[1].name} is {sizes[1]} pixels; wanted two "
-            f"frames of one size"
+            f"{paths[0].name} is {_size(given)} and {paths[1].name} is {_size(other)} pixels; wanted "
+            f"two frames of one size"
         )
-    reduced = tuple(_reduced(frame) for frame in frames)
-    return Chosen(reduced, f"{paths[0].name} and {paths[1].name}", _reduction(first, reduced[0]))
+    kept = tuple(_reduced(frame, limits.SIDES[-1]) for frame in frames)
+    return Chosen(kept, f"{paths[0].name} and {paths[1].name}", given=given)
 
 
 def _read(path: Path) -> np.ndarray:
@@ -133,28 +160,31 @@ def _read(path: Path) -> np.ndarray:
     return read_picture(path)
 
 
-def _film(path: Path) -> Chosen:
-    """The first frames of a film."""
+def _video(path: Path) -> Chosen:
+    """The first frames of a video."""
     with _decoder(path, job="info") as about:
-        seconds = about.info()["seconds"]
-    if seconds is not None and seconds > limits.LONGEST_FILM:
+        info = about.info()
+    seconds = info["seconds"]
+    if seconds is not None and seconds > limits.LONGEST_VIDEO:
         raise FileError(
-            f"{path}: lasts {seconds:.0f} s, wanted at most {limits.LONGEST_FILM:.0f} on this page; "
-            f"`lcv predict` takes films of any length"
+            f"{path}: lasts {seconds:.0f} s, wanted at most {limits.LONGEST_VIDEO:.0f} on this page; "
+            f"`lcv predict` takes videos of any length"
         )
-    frames, whole = [], np.empty((0, 0))
+    frames, given = [], (0, 0)
     with _decoder(path, only=frozenset(range(limits.MOST_FRAMES))) as decoder:
         for _, whole in decoder.frames():
-            frames.append(_reduced(whole))
+            given = whole.shape[:2]
+            frames.append(_reduced(whole, limits.SIDES[-1]))
     if len(frames) < 2:
         raise FileError(f"{path}: has one frame only, wanted two at least: flow needs two")
     note = f"The first {len(frames)} frames." if len(frames) == limits.MOST_FRAMES else ""
-    return Chosen(tuple(frames), path.name, f"{note} {_reduction(whole, frames[0])}".strip())
+    rate = Fraction(info["rate"] or Chosen.rate)
+    return Chosen(tuple(frames), path.name, note, given=given, rate=rate)
 
 
 @contextmanager
 def _decoder(path: Path, **options: Any) -> Iterator[Decoder]:
-    """A film's decoder, a process of its own, which is ended if it takes too long."""
+    """A video's decoder, a process of its own, which is ended if it takes too long."""
     source = Source("file", str(path))
     with decode(source, max_pixels=limits.MOST_PIXELS, **options) as decoder:
         alarm = threading.Timer(limits.DECODE_SECONDS, decoder.stop)
@@ -174,23 +204,16 @@ def _decoder(path: Path, **options: Any) -> Iterator[Decoder]:
             )
 
 
-def _reduced(frame: np.ndarray) -> np.ndarray:
+def _reduced(frame: np.ndarray, side: int) -> np.ndarray:
     height, width = frame.shape[:2]
-    share = limits.LONGEST_SIDE / max(height, width)
-    if share >= 1:
+    height, width = reduced_size(height, width, side)
+    if (height, width) == frame.shape[:2]:
         return frame
-    size = max(1, round(share * width)), max(1, round(share * height))
-    return np.array(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS))
+    return np.array(Image.fromarray(frame).resize((width, height), Image.Resampling.LANCZOS))
 
 
-def _reduction(before: np.ndarray, after: np.ndarray) -> str:
-    if before.shape[:2] == after.shape[:2]:
-        return ""
-    return f"Reduced from {_size(before)} to {_size(after)} pixels; `lcv predict` takes any size."
-
-
-def _size(frame: np.ndarray) -> str:
-    return f"{frame.shape[1]}×{frame.shape[0]}"
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[1]}×{shape[0]}"
 
 
 def _in_their_words(message: str, paths: Sequence[Path]) -> str:

@@ -7,20 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lcv.demo.work import network
-from lcv.errors import ArgumentError
-from lcv.models.build import spec_of
-from lcv.models.embedded import EMBEDDED, embedded_card
+from lcv.demo.networks import loaded
 from lcv.visual.inspection import Level, features_of, inspect_model
 from lcv.visual.weight_pictures import (
     angles_chart,
-    eigen_feature_figure,
+    eigen_feature_maps,
     matrix_picture,
     spectrum_chart,
-)
-
-WITH_W = tuple(
-    name for name in EMBEDDED if embedded_card(name)["model"]["inner_product"] != "euclidean"
 )
 
 MEANING = """
@@ -39,43 +32,49 @@ with Q = Λ^½P, f₁ᵀWf₂ = (Qf₁)·(Qf₂). A plain RAFT can compute every
 spectrum says something about W only together with the features it was learned with. Nor do two
 twins show that one is better: for that, see many seeds and `lcv ablate`.
 """
+CHART = (260, 360)
+"""Height and width of the charts: their letters stay readable on a telephone."""
+MAP = 240
+"""The width of a map of features."""
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """One network's W: a table in Markdown, and pictures."""
+    """One network's W: numbers, charts and maps of features, each by its name on the page."""
 
-    table: str
-    spectrum: np.ndarray
-    angles: np.ndarray | None
-    matrix: np.ndarray
-    features: np.ndarray
+    numbers: dict[str, str]
+    charts: dict[str, np.ndarray]
+    maps: dict[str, np.ndarray]
 
 
 def learned(name: str, frame: np.ndarray) -> Learned:
-    """The W of one of WITH_W, and a frame's features along what it weighs most and least."""
-    if name not in WITH_W:
-        raise ArgumentError(f"{name!r} has no learned W; there are {', '.join(WITH_W)}")
-    model = network(name, 12).model
+    """The W of a network, and a frame's features along what it weighs most and least."""
+    model = loaded(name)
     levels = inspect_model(model)
     level_name, level = next(iter(levels.items()))
     image = torch.from_numpy(np.array(frame)).movedim(2, 0)[None].float()
     features = features_of(model, image)[level_name]
+    size = MAP, max(1, round(MAP * frame.shape[0] / frame.shape[1]))
+    most, least = eigen_feature_maps(features, level, size)
+    charts = {
+        "Eigenvalues of W": spectrum_chart(levels, CHART),
+        "Angles by which P turns": angles_chart(levels, CHART),
+        "W − I, one square an entry": matrix_picture(level),
+    }
     return Learned(
-        table=_table(name, spec_of(model).inner_product, level),
-        spectrum=spectrum_chart(levels),
-        angles=angles_chart(levels),
-        matrix=matrix_picture(level),
-        features=eigen_feature_figure(frame, features, level),
+        numbers=_numbers(level),
+        charts={title: chart for title, chart in charts.items() if chart is not None},
+        maps=dict([*most, *least]),
     )
 
 
-def _table(name: str, kind: str, level: Level) -> str:
+def _numbers(level: Level) -> dict[str, str]:
     lam, about = level.summary.eigenvalues, level.summary
-    turned = f"{float(about.angles[-1].rad2deg()):.3g}°" if level.angles else "–"
-    return (
-        f"| {name} | channels | smallest λ | largest λ | condition | ‖W − I‖ / ‖I‖ | largest angle of P |\n"
-        f"|---|---|---|---|---|---|---|\n"
-        f"| {kind} W | {len(lam)} | {float(lam[0]):.3g} | {float(lam[-1]):.3g} | "
-        f"{about.condition:.3g} | {about.distance:.3g} | {turned} |"
-    )
+    turned = {"Largest angle of P": f"{float(about.angles[-1].rad2deg()):.3g}°"}
+    return {
+        "Channels": str(len(lam)),
+        "Eigenvalues": f"{float(lam[0]):.3g} to {float(lam[-1]):.3g}",
+        "Condition number": f"{about.condition:.3g}",
+        "‖W − I‖ / ‖I‖": f"{about.distance:.3g}",
+        **(turned if level.angles else {}),
+    }

@@ -38,18 +38,17 @@ def serve(
     port = free_port() if port is None else check_port(port)
     with _own_folder() as folder, _until_told() as told:
         gradio = _gradio(folder)
+        from lcv.demo.networks import MODELS, add_network
+
+        ticked = [add_network(name) for name in models or MODELS]
         from starlette.middleware import Middleware
 
         from lcv.demo.gate import Gate
         from lcv.demo.limits import MOST_BYTES, MOST_SESSIONS, MOST_WAITING
         from lcv.demo.look import CSS, theme
         from lcv.demo.page import build_page
-        from lcv.demo.work import MODELS, add_network
-        from lcv.models.factory import is_factory
 
-        for name in filter(is_factory, models or ()):
-            add_network(name)
-        page = build_page(models or tuple(MODELS), iters)
+        page = build_page(folder, tuple(ticked), iters)
         page.queue(max_size=MOST_WAITING, default_concurrency_limit=1, api_open=False)
         _, url, _ = page.launch(
             server_name=HOST,

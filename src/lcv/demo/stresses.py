@@ -31,10 +31,10 @@ class Stresses:
 
         In the order in which they happen to a camera: light, an object in view, the sensor.
         """
-        first_, second_ = (self._stressed(frame, k) for k, frame in enumerate((first, second)))
-        return first_, second_
+        return self.frame(first, 0), self.frame(second, 1)
 
-    def _stressed(self, frame: np.ndarray, number: int) -> Tensor:
+    def frame(self, frame: np.ndarray, number: int) -> Tensor:
+        """One frame under stress. number: each has its own noise"""
         image = torch.from_numpy(np.array(frame)).movedim(2, 0)[None].float()
         image = stress.gamma(image, self.gamma)
         if self.patch:

@@ -1,33 +1,25 @@
-"""The page's work: the networks, one pair under stress, and the pictures of what each makes of it."""
+"""The page's work: one pair under stress, and the pictures of what each network makes of it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import cast
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from lcv.demo.frames import Chosen
+from lcv.demo.limits import SIDES
+from lcv.demo.networks import MODELS, network
 from lcv.demo.stresses import NO_STRESS, Stresses
 from lcv.errors import ArgumentError
-from lcv.models.build import load
-from lcv.models.types import FlowModel
-from lcv.predict.predictor import Predictor
+from lcv.predict.result import FlowResult
 from lcv.visual.colours import flow_to_colour, picture_scale
 from lcv.visual.error_maps import end_point_error, sintel_error_map
 from lcv.visual.legend import readable_scale
 from lcv.visual.overlay import arrow_stretch, draw_arrows
 
-MODELS = {
-    "raft-small": "with LCV",
-    "raft-small-vanilla": "its twin without LCV",
-    "raft-large": "with LCV",
-}
-"""The networks of the page: those whose weights come with the package, and `add_network`'s."""
 FEWEST, MOST = 1, 32
 """Iterations that may be asked for."""
 HIDDEN = np.array([196, 30, 58], np.uint8)
@@ -37,12 +29,13 @@ ERROR_LIMIT = 5.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What the page asks for, beside the frames."""
+    """What the page asks for, beside the frames. side: their longer side is reduced to this"""
 
     position: int = 0
     models: tuple[str, ...] = tuple(MODELS)
     iters: int = 12
     stresses: Stresses = NO_STRESS
+    side: int = SIDES[0]
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.models if name not in MODELS]
@@ -53,22 +46,24 @@ class Settings:
             )
         if not FEWEST <= self.iters <= MOST:
             raise ArgumentError(f"{self.iters} iterations, wanted {FEWEST} to {MOST}")
+        if self.side not in SIDES:
+            raise ArgumentError(f"the longer side is {self.side}, wanted one of {SIDES}")
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What one network made of a pair: pictures (H, W, 3) uint8, and numbers.
+    """What one network made of a pair.
 
-    seconds: for flow in both directions, which the occlusion needs, once the network is loaded
-    stretch: arrows are this many times as long as the motion
-    epe:     mean end-point error in pixels outside the patch; None without truth, as `error`
+    pictures: (H, W, 3) uint8 each: flow, error where the truth is known, occlusion, arrows
+    seconds:  for flow in both directions, which the occlusion needs, once the network is loaded
+    epe:      mean end-point error in pixels outside the patch; None without truth
+    scale:    the motion in full colour
+    stretch:  arrows are this many times as long as the motion
     """
 
     name: str
-    flow: np.ndarray
-    arrows: np.ndarray
-    occlusion: np.ndarray
-    error: np.ndarray | None
+    result: FlowResult
+    pictures: dict[str, np.ndarray]
     seconds: float
     epe: float | None
     scale: float
@@ -88,42 +83,37 @@ class Latest:
     """What each open page asked for last: work on anything else is not worth finishing."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, Settings] = {}
+        self._asked: dict[str, Settings | None] = {}
+        self._shown: dict[str, Settings] = {}
 
-    def ask(self, session: str, settings: Settings) -> None:
+    def ask(self, session: str, settings: Settings | None) -> None:
+        """settings: None when the page has new frames, and has not asked for anything yet"""
         self._asked[session] = settings
+        if settings is None:
+            self._shown.pop(session, None)
 
     def wants(self, session: str, settings: Settings) -> bool:
         return self._asked.get(session, settings) == settings
 
+    def shown(self, session: str, settings: Settings | None) -> None:
+        """Remember that the page shows all results for these settings; None: not of any."""
+        self._shown.pop(session, None)
+        if settings is not None:
+            self._shown[session] = settings
+
+    def shows(self, session: str, settings: Settings) -> bool:
+        return self._shown.get(session) == settings
+
     def forget(self, session: str) -> None:
         self._asked.pop(session, None)
-
-
-def add_network(name: str) -> None:
-    """Offer a network that a factory of the user's builds, in this process's page."""
-    _loaded(name)
-    MODELS[name] = "a network of your own"
-
-
-@cache
-def network(name: str, iters: int) -> Predictor:
-    """A network, ready for so many iterations if it iterates."""
-    model = _loaded(name)
-    iterates = cast(FlowModel, model).defaults.iters is not None
-    return Predictor(model, iters=iters if iterates else None)
-
-
-@cache
-def _loaded(name: str) -> nn.Module:
-    return load(name)
+        self._shown.pop(session, None)
 
 
 def show_inputs(chosen: Chosen, settings: Settings) -> Inputs:
     """The two frames under stress, and the truth where it is known."""
-    first, second = settings.stresses(*chosen.pair(settings.position))
-    truth = None if chosen.truth is None else flow_to_colour(chosen.truth, _scale(chosen.truth))
-    return Inputs(_picture(first), _picture(second), truth)
+    first, second = settings.stresses(*chosen.pair(settings.position, settings.side))
+    truth = None if chosen.truth is None else flow_to_colour(chosen.truth, flow_scale(chosen.truth))
+    return Inputs(picture_of(first), picture_of(second), truth)
 
 
 def show_flows(
@@ -137,13 +127,13 @@ def show_flows(
     scale: the motion in full colour; by default that of the truth, else of the first flow. All
     networks share it, so that equal colours are equal motions.
     """
-    first, second = settings.stresses(*chosen.pair(settings.position))
+    first, second = settings.stresses(*chosen.pair(settings.position, settings.side))
     if chosen.truth is not None:
-        scale = _scale(chosen.truth)
+        scale = flow_scale(chosen.truth)
     for name in settings.models:
         if not wanted():
             return
-        shown = _show(name, settings, chosen, _picture(first), (first, second), scale)
+        shown = _show(name, settings, chosen, picture_of(first), (first, second), scale)
         scale = shown.scale
         yield shown
 
@@ -162,34 +152,27 @@ def _show(
     start = time.perf_counter()
     result = predictor(*frames, occlusion=True)
     seconds = time.perf_counter() - start
-    scale = _scale(result.flow) if scale is None else scale
-    error, epe = None, None
-    if chosen.truth is not None:
-        seen = settings.stresses.untouched(picture.shape[:2])
-        error = sintel_error_map(result.flow, chosen.truth, valid=seen, limit=ERROR_LIMIT)
-        distance, known = end_point_error(result.flow, chosen.truth, seen)
-        epe = float(distance[known].mean()) if known.any() else None
+    scale = flow_scale(result.flow) if scale is None else scale
     assert result.occluded is not None
     spacing = max(8, min(picture.shape[:2]) // 12)
     stretch = arrow_stretch(result.flow, spacing)
-    return Shown(
-        name,
-        flow=flow_to_colour(result.flow, scale),
-        arrows=draw_arrows(picture, result.flow, spacing, stretch=stretch),
-        occlusion=_hidden(picture, result.occluded),
-        error=error,
-        seconds=seconds,
-        epe=epe,
-        scale=scale,
-        stretch=stretch,
-    )
+    pictures, epe = {"flow": flow_to_colour(result.flow, scale)}, None
+    if chosen.truth is not None:
+        seen = settings.stresses.untouched(picture.shape[:2])
+        error = sintel_error_map(result.flow, chosen.truth, valid=seen, limit=ERROR_LIMIT)
+        pictures["error"] = error
+        distance, known = end_point_error(result.flow, chosen.truth, seen)
+        epe = float(distance[known].mean()) if known.any() else None
+    pictures["occlusion"] = _hidden(picture, result.occluded)
+    pictures["arrows"] = draw_arrows(picture, result.flow, spacing, stretch=stretch)
+    return Shown(name, result, pictures, seconds, epe, scale, stretch)
 
 
-def _scale(flow: np.ndarray) -> float:
+def flow_scale(flow: np.ndarray) -> float:
     return readable_scale(picture_scale(flow))
 
 
-def _picture(image: Tensor) -> np.ndarray:
+def picture_of(image: Tensor) -> np.ndarray:
     array: np.ndarray = image[0].movedim(0, 2).round().byte().numpy()
     return np.ascontiguousarray(array)
 

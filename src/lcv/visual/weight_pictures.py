@@ -26,9 +26,10 @@ BLUE, RED = np.array([33, 102, 172]), np.array([178, 24, 43])
 SHARE = 0.99
 # A ratio of eigenvalues from which on they are drawn on a logarithmic axis.
 WIDE = 4
+CHART_SIZE = (400, 640)
 
 
-def spectrum_chart(levels: Mapping[str, Level]) -> np.ndarray:
+def spectrum_chart(levels: Mapping[str, Level], size: tuple[int, int] = CHART_SIZE) -> np.ndarray:
     """Eigenvalues of every W in ascending order; the line is W = I.
 
     In equal ratios where they are wide apart, since λ and 1/λ are as far from 1.
@@ -43,10 +44,13 @@ def spectrum_chart(levels: Mapping[str, Level]) -> np.ndarray:
         y="eigenvalue",
         log=positive and high > WIDE * low,
         reference=1.0,
+        size=size,
     )
 
 
-def angles_chart(levels: Mapping[str, Level]) -> np.ndarray | None:
+def angles_chart(
+    levels: Mapping[str, Level], size: tuple[int, int] = CHART_SIZE
+) -> np.ndarray | None:
     """The angles by which P turns, ascending; None where no W has a P."""
     turned = {
         _title(name): level.summary.angles.rad2deg().numpy()
@@ -55,7 +59,9 @@ def angles_chart(levels: Mapping[str, Level]) -> np.ndarray | None:
     }
     if not turned:
         return None
-    return curves(turned, title="rotation angles of P", x="index, ascending", y="degrees")
+    return curves(
+        turned, title="rotation angles of P", x="index, ascending", y="degrees", size=size
+    )
 
 
 def matrix_picture(level: Level) -> np.ndarray:
@@ -83,23 +89,34 @@ def eigen_feature_figure(
 
     frame: (H, W, 3) uint8;  features: (c, h, w);  count: maps a row
     """
+    size = _size(frame, count + 1)
+    most, least = eigen_feature_maps(features, level, size, count)
+    cells = [("frame", _resized(frame, size)), *most, ("", _about(level, size)), *least]
+    labels, pictures = zip(*cells, strict=True)
+    return side_by_side(pictures, labels, len(most) + 1, gap=6)
+
+
+def eigen_feature_maps(
+    features: Tensor, level: Level, size: tuple[int, int], count: int = 3
+) -> tuple[list[tuple[str, np.ndarray]], list[tuple[str, np.ndarray]]]:
+    """The maps of that figure with their names: those of the largest, and of the smallest eigenvalues.
+
+    size: width and height of a picture
+    """
     count = min(count, len(level.W))
     if len(features) != len(level.W):
         raise ArgumentError(f"{len(features)} channels of features for a W of {len(level.W)}")
     symmetric = (level.W + level.W.mT) / 2
     most, least = eigen_features(features[None], symmetric.to(features.dtype), count)
     lam = level.summary.eigenvalues.tolist()
-    size = _size(frame, count + 1)
-    rows = [
-        ("largest", _resized(frame, size), "frame", most[0], lam[::-1]),
-        ("smallest", _about(level, size), "", least[0], lam),
-    ]
-    pictures, labels = [], []
-    for which, first, label, maps, values in rows:
-        pictures += [first, *(_map(one.numpy(), size) for one in maps)]
-        names = [f"{_ordinal(k)}{which}" for k in range(1, count + 1)]
-        labels += [label, *(f"{n}, {v:.3g}" for n, v in zip(names, values, strict=False))]
-    return side_by_side(pictures, labels, count + 1, gap=6)
+
+    def named(which: str, maps: Tensor, values: list[float]) -> list[tuple[str, np.ndarray]]:
+        return [
+            (f"{_ordinal(k)}{which}, {value:.3g}", _map(one.numpy(), size))
+            for k, (one, value) in enumerate(zip(maps, values, strict=False), 1)
+        ]
+
+    return named("largest", most[0], lam[::-1]), named("smallest", least[0], lam)
 
 
 def channel_plane_figure(level: Level) -> Figure:
