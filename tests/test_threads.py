@@ -77,3 +77,13 @@ def test_what_was_given_is_done_even_if_the_block_fails():
     with pytest.raises(KeyboardInterrupt):
         block()
     assert done == [1]
+
+
+def test_an_error_of_the_work_is_raised_before_one_of_the_block():
+    def block():
+        with Behind(2) as behind:
+            behind.do(fail)
+            raise ValueError("later")
+
+    with pytest.raises(KeyError, match="here"):
+        block()

@@ -54,8 +54,6 @@ class Behind:
             self._waiting.popleft().result()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self.join()
-        finally:
-            self._pool.shutdown()  # what was given is done, whatever ended the block
+        self._pool.shutdown()  # what was given is done, whatever ended the block
+        if kind is None or issubclass(kind, Exception):
+            self.join()  # its errors came first, and are raised first

@@ -298,3 +298,17 @@ def test_a_local_class_and_a_function_are_saved_and_read_again(tmp_path):
         WeightsError, match="these are weights of raft-small, wanted those of nets.py:n"
     ):
         lcv.load(f"{source}:net", weights="raft-small")
+
+
+def test_a_network_may_change_its_input():
+    """Frames of a stream serve twice, as second and as first."""
+
+    def impolite(first, second):
+        first.mul_(0.5)
+        second.mul_(0.5)
+        return (first - second)[:, :2]
+
+    predictor = lcv.Predictor(lcv.wrap(impolite), device="cpu")
+    frames = [torch.full((3, 64, 64), value) for value in (10.0, 20.0, 40.0)]
+    flows = [float(result.flow.mean()) for result in predictor.stream(frames)]
+    assert flows == [-5.0, -10.0]

@@ -11,13 +11,18 @@ import pytest
 import torch
 
 import lcv
+from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
 from lcv.data.formats.video import read_video
 from lcv.errors import FileError
 from lcv.predict import Predictor
 from lcv.predict.folder import JobFolder
+from lcv.predict.job import Job
 from lcv.predict.outputs import wanted_outputs
-from predict.small_jobs import FLOW, Killed, change, made, run
+from lcv.predict.run import Run
+from lcv.predict.selection import Selection
+from lcv.predict.sources import Video
+from predict.small_jobs import FLOW, PLAIN, Killed, change, made, run
 from testing.footage import files_of, moving, save_film, save_frames
 
 CLIP = {"scale": 3.0, "clip": True}
@@ -195,6 +200,15 @@ def test_another_video_of_the_same_name_is_refused(predictor, tmp_path):
     with pytest.raises(FileError, match="another input that is called 'walk'"):
         run(predictor, film, tmp_path / "out")
     assert run(predictor, film, tmp_path / "out", overwrite=True).done == 3
+
+
+def test_parts_of_one_video_are_one_input(predictor, tmp_path):
+    film = save_film(tmp_path / "walk.mkv", 8)
+    middle = 4 / Video("walk", film).opened().rate  # of eight frames
+    for chosen in (Selection(end=middle), Selection(start=middle)):
+        sequences = find_inputs([str(film)]).sequences
+        job = Job(sequences, tmp_path / "out", **{**PLAIN, "selection": chosen})
+        assert Run(predictor, job).go().done == 3
 
 
 @pytest.mark.parametrize("frame", [1, 2])

@@ -125,7 +125,9 @@ class Prepared:
             torch.cuda.current_stream().wait_stream(stream)
             graph = torch.cuda.CUDAGraph()
             try:
-                with torch.cuda.graph(graph, pool=self._pool, stream=stream):
+                # In this thread alone: others may fetch results meanwhile.
+                mode = "thread_local"
+                with torch.cuda.graph(graph, self._pool, stream, capture_error_mode=mode):
                     out = _call(self._run, given, options)
             except torch.OutOfMemoryError:
                 raise

@@ -133,8 +133,10 @@ class Wrapped(nn.Module):
         """The network's flow, at the size of the images."""
         reasons = {"flow_init": "it is called with two images alone"}
         refuse_options(self.name, reasons, flow_init=flow_init)
-        returned = self.call_network(features1, features2, iters)
-        return self.output(returned, features1, all_flows)
+        if not torch.is_grad_enabled():  # features serve again, and a network may change its input
+            features1 = features1._replace(image=features1.image.clone())
+            features2 = features2._replace(image=features2.image.clone())
+        return self.output(self.call_network(features1, features2, iters), features1, all_flows)
 
     def call_network(self, features1: Features, features2: Features, iters: int | None) -> Any:
         """The network's own call and nothing else: what a measurement of the network times."""

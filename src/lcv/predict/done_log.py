@@ -76,7 +76,8 @@ class Files:
         if path not in self._hashes:
             try:
                 with path.open("rb") as file:
-                    self._hashes[path] = hashlib.file_digest(file, "sha256").hexdigest()
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+                    self._hashes.setdefault(path, found)  # another thread may have been first
             except (OSError, ValueError):
                 self._hashes[path] = ""
         return self._hashes[path]

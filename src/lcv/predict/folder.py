@@ -93,6 +93,8 @@ class JobFolder:
         pairs = range((sequence.length or 1) - 1)
         names = [(sequence.name, sequence.pair_name(pair)) for pair in pairs]
         known = [self.log.pairs.get(name) for name in names]
+        if len(sequence.files) == 1:  # a video, of which other pairs may be known
+            known += [made for (name, _), made in self.log.pairs.items() if name == sequence.name]
         for pair, made_from in enumerate(known):
             if made_from and self._unchanged(self._files_of(sequence, pair)[:2], made_from):
                 return

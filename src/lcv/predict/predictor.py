@@ -77,8 +77,7 @@ class Predictor:
         is_prepared = self.device.type == "cuda" and hasattr(network, "for_inference")
         if precision == "fp16" and self.device.type != "cuda":
             raise ArgumentError(f"precision 'fp16' needs a GPU, not {self.device}; use bf16")
-        automatic = "fp16" if is_prepared else "float32"
-        self.precision = automatic if precision == "auto" else precision
+        self.precision = {"auto": "fp16" if is_prepared else "float32"}.get(precision, precision)
         half = self.precision if is_prepared and self.precision != "float32" else None
         spec = getattr(network, "spec", None)
         # Embedded weights are called by their own name, a factory without its path.

@@ -115,7 +115,7 @@ class Run:
             if {*pairs} - {*shown} - failed:
                 worker.listener.say(
                     f"{title(sequence)}: no clip yet, since {len(pairs) - len(shown)} pairs are not "
-                    f"done; give the command without --shard when all shards have ended"
+                    f"done; give the command again, without --shard, when they are"
                 )
             elif shown and len(pairs) > 1:
                 self._make_clip(folder, sequence, shown)

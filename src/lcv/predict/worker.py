@@ -34,8 +34,7 @@ from lcv.visual.panel import arrows_stretch, panel
 from lcv.visual.video import ClipWriter
 
 ENDLESS = range(sys.maxsize)
-READERS = 4  # threads that read pictures before they are asked for
-WAITING = 2  # pairs that may be computed and not yet written
+READERS, WAITING = 4, 2  # pictures read ahead; pairs that may be computed and not yet written
 
 
 class Work(NamedTuple):
@@ -269,8 +268,8 @@ class _Pass:
         flows = [flow for flow in (result.flow, result.backward) if is_used and flow is not None]
         if all(np.isfinite(np.vdot(x, x)) for flow in flows for x in np.moveaxis(flow, 2, 0)):
             return result
-        why = f"the flow to {after.label} is not finite; look at the weights, or leave out --precision"
-        self.worker.fail(LcvError(f"{before.label}: {why}"))
+        why = f"flow to {after.label} is not finite; look at the weights, or leave out --precision"
+        self.worker.fail(LcvError(f"{before.label}: the {why}"))
         return None
 
     def _write(self, pair: int, drawing: Drawing) -> None:

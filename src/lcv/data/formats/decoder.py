@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
@@ -56,6 +57,7 @@ class Decoder:
         self.stopped = False
         self.memory: mmap.mmap | None = None
         self.lent: set[int] = set()
+        self.lock = threading.RLock()  # a frame can be released wherever Python tidies up
         # The shared memory, and a pipe with the numbers of its free slots, a byte each.
         self.shared: tuple[int, ...] = ()
         if hasattr(os, "memfd_create"):
@@ -108,9 +110,10 @@ class Decoder:
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.words.close()
-        for each in self.shared:
-            os.close(each)
-        self.shared = ()
+        with self.lock:  # frames may be released by other threads
+            for each in self.shared:
+                os.close(each)
+            self.shared = ()
 
     def _records(self) -> Iterator[tuple[bytes, int, Any]]:
         seen = 0
@@ -157,7 +160,8 @@ class Decoder:
 
     def _release(self, slot: int) -> None:
         self.lent.discard(slot)
-        with contextlib.suppress(BrokenPipeError):  # the decoder has ended and needs no slot
+        # Where the decoder has ended, it needs no slot.
+        with self.lock, contextlib.suppress(BrokenPipeError):
             if self.shared:
                 os.write(self.shared[2], bytes([slot]))
 
