@@ -32,7 +32,7 @@ WARM = 1.0
 def measure(
     job: Job, folder: Path, device: torch.device, repeats: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """A row for each cell, plain values of JSON: numbers, or why there are none.
+    """A row for each cell, ready for JSON: its numbers, or the error in their place.
 
     folder:  where frames and reference flows are kept between jobs
     repeats: timed calls of each cell, fewer if they take more than `seconds` together

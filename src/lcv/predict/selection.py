@@ -17,7 +17,7 @@ class Selection(NamedTuple):
     """start, end: seconds of a video, at its average rate: frames from start on and before end
 
     every:  the Nth frame after each that is taken is the next one
-    frames: at most so many of those
+    frames: at most this many of them
     """
 
     start: Fraction = Fraction(0)

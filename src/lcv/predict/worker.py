@@ -263,9 +263,8 @@ class _Pass:
         worker.listener.advance(computed=result is not None)
 
     def _finite(self, before: RawFrame, after: RawFrame, result: FlowResult) -> FlowResult | None:
-        """The result; None, and the reason noted, if it is to be written and not all is finite."""
-        is_used = bool(self.worker.outputs) or self.clip is not None
-        flows = [flow for flow in (result.flow, result.backward) if is_used and flow is not None]
+        """The result; None, and the reason noted, if not all of it is finite."""
+        flows = [flow for flow in (result.flow, result.backward) if flow is not None]
         if all(np.isfinite(np.vdot(x, x)) for flow in flows for x in np.moveaxis(flow, 2, 0)):
             return result
         why = f"flow to {after.label} is not finite; look at the weights, or leave out --precision"

@@ -183,9 +183,9 @@ def _turns(path: Path, frame: Any) -> int:
 
 
 def upright(path: Path, frame: Any, converter: VideoReformatter) -> np.ndarray:
-    """A decoded frame as (H, W, 3) uint8 RGB, rotated as the film asks.
+    """A decoded frame as (H, W, 3) uint8 RGB, rotated as the video asks.
 
-    path: for error messages; converter: one for all frames of a film, since it is slow to set up
+    path: for error messages; converter: one for all frames of a video, since it is slow to set up
     """
     turns = _turns(path, frame)
     try:

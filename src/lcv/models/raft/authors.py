@@ -1,4 +1,4 @@
-"""LCV in RAFT as its authors compute it, for comparison: W and the volume anew at every update.
+"""LCV in RAFT as its authors compute it, for comparison: W and the volume rebuilt at every update.
 
 Their block holds both feature maps. Each lookup inverts I − S, multiplies W together, multiplies all
 pairs, pools the pyramid and reads windows with grid_sample. Ours does all but the last once a pair.
