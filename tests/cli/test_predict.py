@@ -206,8 +206,12 @@ def test_the_standard_output(folder, network):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["a.png", "b.png", "--format", "png"], "so --format means nothing"),
-        (["a.png", "b.png", "--warp-error"], "so --warp-error means nothing"),
+        (["a.png", "b.png", "--format", "png"], "--format has no effect"),
+        (["a.png", "b.png", "--warp-error"], "--warp-error has no effect"),
+        (
+            ["a.png", "b.png", "--frames", "2"],
+            "-o - writes one pair's .flo; --frames has no effect",
+        ),
         (["film.mp4"], "-o - writes the flow of one pair of images"),
     ],
 )

@@ -161,13 +161,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def _to_stdout(chosen: argparse.Namespace, inputs: Inputs) -> int:
     """The flow of one pair as .flo on the standard output, and nothing else there."""
-    more = ("format", "look", "overlay", "backward", "occlusion", "warp_error", "clip", "overwrite")
-    for name in (name for name in more if getattr(chosen, name)):
-        raise ArgumentError(f"-o - writes one .flo, so --{name.replace('_', '-')} means nothing")
+    maps = ("format", "look", "overlay", "backward", "occlusion", "warp_error", "clip", "scale")
+    for name in (*maps, "overwrite", "frames", "strict", "warm_start", "ray"):
+        if getattr(chosen, name):
+            option = name.replace("_", "-")
+            raise ArgumentError(
+                f"-o - writes one pair's .flo; --{option} has no effect, leave it out"
+            )
     if not inputs.is_one_pair:
         raise ArgumentError("-o - writes the flow of one pair of images; name a folder for more")
     if sys.stdout.isatty():
-        raise ArgumentError("-o - writes a binary file, and here is a terminal; pipe it elsewhere")
+        raise ArgumentError(
+            "-o - writes a binary file, and the output is a terminal; pipe it elsewhere"
+        )
     with tempfile.TemporaryDirectory() as folder:
         chosen.output = str(Path(folder) / "flow.flo")
         _run(chosen, inputs)

@@ -50,7 +50,7 @@ def loaded(name: str) -> nn.Module:
 
 @cache
 def network(name: str, iters: int) -> Predictor:
-    """A network, ready for so many iterations if it iterates."""
+    """A network, set to this number of iterations if it iterates."""
     model = loaded(name)
     iterates = cast(FlowModel, model).defaults.iters is not None
     return Predictor(model, iters=iters if iterates else None)
