@@ -6,9 +6,11 @@ A process of its own, which test_triton_impl.py starts: Triton must know before 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import torch
 from benchmarks import kernel_checks
+from triton.runtime import interpreter
 
 from lcv.cost_volume import AllPairs, OnDemand, local_cost_volume, projected_cost_volume
 from lcv.cost_volume.allpairs import triton_impl as allpairs
@@ -110,7 +112,14 @@ def bounded() -> None:
         assert out.isfinite().all()
 
 
+def with_index(tensor: Any, scope: Any) -> None:
+    """Loops over a count that was computed: NumPy 2.4 has no int() of an array, as Triton 3.6 expects."""
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+
 if __name__ == "__main__":
+    patch, interpreter._patch_lang_tensor = interpreter._patch_lang_tensor, with_index
     new_empty = torch.Tensor.new_empty
     torch.Tensor.new_empty = lambda self, *a, **k: new_empty(self, *a, **k).fill_(torch.nan)  # type: ignore[method-assign]
     bounded()

@@ -3,7 +3,8 @@
 A source holds whole-pixel costs of every point of frame 1, in one of two ways:
 
     all      a row a point, the maps of all levels one after the other (the all-pairs volume)
-    window   a row a point, for each level the (2ry+2)×(2rx+2) costs under its window (on demand)
+    window   a row a point, for each level the (2rx+2)×(2ry+2) costs under its window, column after
+             column as in the result (on demand)
 
 README.md derives the mixing and its adjoint. A program takes some neighbouring points of a frame
 and one level. Positions, weights and sums are float32, and addresses 64 bits wide, whatever the
@@ -22,7 +23,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-POINTS, WARPS = 8, 4
+POINTS, WARPS = 4, 1
 
 
 @triton.jit
@@ -46,36 +47,36 @@ def window_of(coords, frame, pixel, valid, pixels, level, h, w, RX, RY, LEVELS):
 
 
 @triton.jit
-def _cells(
-    source, frame, pixel, column, row, i, j, pixels, level, h, w, total, K, CELLS, LEVELS, ALL
-):
-    """Addresses of cells (j, i) of some windows, the step to the row below, and the map's position."""
-    rows = source + (frame.to(tl.int64) * pixels + pixel)[:, None] * total
-    x = column[:, None] + i[None, :]
-    y = row[:, None] + j[None, :]
+def _cells(source, frame, pixel, column, row, i, j, pixels, level, h, w, total, K, L, LEVELS, ALL):
+    """Addresses of cells (j, i) of some windows, the steps down and to the right, and the map's position."""
+    rows = source + (frame.to(tl.int64) * pixels + pixel)[None, :] * total
+    x = column[None, :] + i[:, None]
+    y = row[None, :] + j[:, None]
     if ALL:
         start = 0
         for finer in tl.static_range(LEVELS):
             start += tl.where(finer < level, (h >> finer) * (w >> finer), 0)
-        step = w >> level
-        at = rows + start + y * step + x
+        down = w >> level
+        right = 1
+        at = rows + start + y * down + x
     else:
-        step = K
-        at = rows + level * CELLS + (j * K + i)[None, :]
-    return at, step, x, y
+        down = 1
+        right = L
+        at = rows + level * (K * L) + (i * L + j)[:, None]
+    return at, down, right, x, y
 
 
 @triton.jit
-def _load_block(at, step, x, y, inside, h, w):
+def _load_block(at, down, right, x, y, inside, h, w):
     """The four whole-pixel costs around each read of a window, zero out of view."""
-    left = (x >= 0) & (x < w) & inside
-    right = (x >= -1) & (x < w - 1) & inside
+    here = (x >= 0) & (x < w) & inside
+    beside = (x >= -1) & (x < w - 1) & inside
     upper = (y >= 0) & (y < h)
     lower = (y >= -1) & (y < h - 1)
-    a = tl.load(at, mask=left & upper, other=0.0).to(tl.float32)
-    b = tl.load(at + 1, mask=right & upper, other=0.0).to(tl.float32)
-    c = tl.load(at + step, mask=left & lower, other=0.0).to(tl.float32)
-    d = tl.load(at + step + 1, mask=right & lower, other=0.0).to(tl.float32)
+    a = tl.load(at, mask=here & upper, other=0.0).to(tl.float32)
+    b = tl.load(at + right, mask=beside & upper, other=0.0).to(tl.float32)
+    c = tl.load(at + down, mask=here & lower, other=0.0).to(tl.float32)
+    d = tl.load(at + (down + right), mask=beside & lower, other=0.0).to(tl.float32)
     return a, b, c, d
 
 
@@ -97,10 +98,11 @@ def _read(
     ALL: tl.constexpr,
     POINTS: tl.constexpr,
     LANES: tl.constexpr,
-    TOGETHER: tl.constexpr,
 ):
     U: tl.constexpr = 2 * RX + 1
     V: tl.constexpr = 2 * RY + 1
+    K: tl.constexpr = U + 1
+    L: tl.constexpr = V + 1
     pixel = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     level = tl.program_id(1)
     frame = tl.program_id(2)
@@ -108,28 +110,38 @@ def _read(
     column, row, fx, fy = window_of(
         coords, frame, pixel, valid, pixels, level, h, w, RX, RY, LEVELS
     )
-    # Lanes go along what lies together in memory: channels that are last, else rows of the window.
+    fx = fx[None, :]
+    fy = fy[None, :]
     lane = tl.arange(0, LANES)
-    if TOGETHER:
-        i = lane // V
-        j = lane % V
+    inside = valid[None, :] & (lane < U * V)[:, None]
+    if ALL:
+        # First lanes go along rows of costs, as they lie in memory, and mix each with the one below.
+        at, down, right, x, y = _cells(
+            *(source, frame, pixel, column, row, lane % K, lane // K, pixels, level, h, w, total),
+            *(K, L, LEVELS, ALL),
+        )
+        seen = valid[None, :] & (lane < K * V)[:, None] & (x >= 0) & (x < (w >> level))
+        upper = seen & (y >= 0) & (y < (h >> level))
+        lower = seen & (y >= -1) & (y < (h >> level) - 1)
+        a = tl.load(at, mask=upper, other=0.0).to(tl.float32)
+        c = tl.load(at + down, mask=lower, other=0.0).to(tl.float32)
+        a += fy * (c - a)
+        # Then they go along channels, and mix each column with the next.
+        place = tl.minimum((lane % V) * K + lane // V, LANES - 2)[:, None] + tl.zeros_like(x)
+        b = tl.gather(a, place + 1, 0)
+        a = tl.gather(a, place, 0)
     else:
-        i = lane % U
-        j = lane // U
-    inside = valid[:, None] & (lane < U * V)[None, :]
-    at, step, x, y = _cells(
-        *(source, frame, pixel, column, row, i, j, pixels, level, h, w, total),
-        *(U + 1, (U + 1) * (V + 1), LEVELS, ALL),
-    )
-    a, b, c, d = _load_block(at, step, x, y, inside, h >> level, w >> level)
-    fx = fx[:, None]
-    fy = fy[:, None]
-    a += fy * (c - a)
-    b += fy * (d - b)
+        at, down, right, x, y = _cells(
+            *(source, frame, pixel, column, row, lane // V, lane % V, pixels, level, h, w, total),
+            *(K, L, LEVELS, ALL),
+        )
+        a, b, c, d = _load_block(at, down, right, x, y, inside, h >> level, w >> level)
+        a += fy * (c - a)
+        b += fy * (d - b)
     cost = a + fx * (b - a)
-    channel = level * (U * V) + i * V + j
+    channel = level * (U * V) + lane
     to = out + frame.to(tl.int64) * out_frame
-    to += pixel[:, None].to(tl.int64) * out_pixel + (channel * out_channel)[None, :]
+    to += pixel[None, :].to(tl.int64) * out_pixel + (channel * out_channel)[:, None]
     tl.store(to, cost.to(out.dtype.element_ty), mask=inside)
 
 
@@ -138,7 +150,7 @@ def _gradient(at, i, j, channel_step, V: tl.constexpr, U: tl.constexpr, valid):
     """The gradient of reads (j, i) of some windows, zero where there is no such read."""
     real = (i >= 0) & (i < U) & (j >= 0) & (j < V)
     place = (i * V + j) * channel_step
-    return tl.load(at + place[None, :], mask=valid[:, None] & real[None, :], other=0.0).to(
+    return tl.load(at + place[:, None], mask=valid[None, :] & real[:, None], other=0.0).to(
         tl.float32
     )
 
@@ -165,6 +177,7 @@ def _add(
     U: tl.constexpr = 2 * RX + 1
     V: tl.constexpr = 2 * RY + 1
     K: tl.constexpr = U + 1
+    L: tl.constexpr = V + 1
     pixel = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     level = tl.program_id(1)
     frame = tl.program_id(2)
@@ -173,18 +186,22 @@ def _add(
         coords, frame, pixel, valid, pixels, level, h, w, RX, RY, LEVELS
     )
     lane = tl.arange(0, LANES)
-    i = lane % K
-    j = lane // K
-    at, _, x, y = _cells(
+    if ALL:
+        i = lane % K
+        j = lane // K
+    else:
+        i = lane // L
+        j = lane % L
+    at, _, _, x, y = _cells(
         *(target, frame, pixel, column, row, i, j, pixels, level, h, w, total),
-        *(K, K * (V + 1), LEVELS, ALL),
+        *(K, L, LEVELS, ALL),
     )
-    inside = valid[:, None] & (lane < K * (V + 1))[None, :]
+    inside = valid[None, :] & (lane < K * L)[:, None]
     inside &= (x >= 0) & (x < (w >> level)) & (y >= 0) & (y < (h >> level))
-    of = grad + frame.to(tl.int64) * grad_frame + pixel[:, None].to(tl.int64) * grad_pixel
+    of = grad + frame.to(tl.int64) * grad_frame + pixel[None, :].to(tl.int64) * grad_pixel
     of += level * (U * V) * grad_channel
-    fx = fx[:, None]
-    fy = fy[:, None]
+    fx = fx[None, :]
+    fy = fy[None, :]
     upper = (1 - fx) * _gradient(of, i, j, grad_channel, V, U, valid)
     upper += fx * _gradient(of, i - 1, j, grad_channel, V, U, valid)
     lower = (1 - fx) * _gradient(of, i, j - 1, grad_channel, V, U, valid)
@@ -224,25 +241,25 @@ def _slopes(
     lane = tl.arange(0, LANES)
     i = lane % U
     j = lane // U
-    inside = valid[:, None] & (lane < U * V)[None, :]
-    of = grad + frame.to(tl.int64) * grad_frame + pixel[:, None].to(tl.int64) * grad_pixel
+    inside = valid[None, :] & (lane < U * V)[:, None]
+    of = grad + frame.to(tl.int64) * grad_frame + pixel[None, :].to(tl.int64) * grad_pixel
     by_x = tl.zeros((POINTS,), tl.float32)
     by_y = tl.zeros((POINTS,), tl.float32)
     for level in tl.static_range(LEVELS):
         column, row, fx, fy = window_of(
             coords, frame, pixel, valid, pixels, level, h, w, RX, RY, LEVELS
         )
-        at, step, x, y = _cells(
+        at, down, right, x, y = _cells(
             *(source, frame, pixel, column, row, i, j, pixels, level, h, w, total),
-            *(U + 1, (U + 1) * (V + 1), LEVELS, ALL),
+            *(U + 1, V + 1, LEVELS, ALL),
         )
-        a, b, c, d = _load_block(at, step, x, y, inside, h >> level, w >> level)
+        a, b, c, d = _load_block(at, down, right, x, y, inside, h >> level, w >> level)
         g = _gradient(of + level * (U * V) * grad_channel, i, j, grad_channel, V, U, valid)
-        fx = fx[:, None]
-        fy = fy[:, None]
+        fx = fx[None, :]
+        fy = fy[None, :]
         # A pixel of level i is 2^i pixels wide.
-        by_x += tl.sum(g * ((1 - fy) * (b - a) + fy * (d - c)), 1) * (0.5**level)
-        by_y += tl.sum(g * ((1 - fx) * (c - a) + fx * (d - b)), 1) * (0.5**level)
+        by_x += tl.sum(g * ((1 - fy) * (b - a) + fy * (d - c)), 0) * (0.5**level)
+        by_y += tl.sum(g * ((1 - fx) * (c - a) + fx * (d - b)), 0) * (0.5**level)
     to = out + frame.to(tl.int64) * (2 * pixels) + pixel
     tl.store(to, by_x, mask=valid)
     tl.store(to + pixels, by_y, mask=valid)
@@ -255,9 +272,8 @@ def read_windows(
 
     source: (b·h·w, total); every: whether it holds all costs or only windows
     """
-    lanes = (2 * rx + 1) * (2 * ry + 1)
-    more = {"TOGETHER": out.stride(1) == 1}
-    _launch(_read, (source, coords, out), coords, out, lanes, levels, rx, ry, every, **more)
+    lanes = (2 * rx + 2) * (2 * ry + 1)
+    _launch(_read, (source, coords, out), coords, out, lanes, levels, rx, ry, every)
 
 
 def add_windows(
@@ -280,7 +296,7 @@ def slopes(
 
 
 def _launch(  # type: ignore[no-untyped-def]
-    kernel, given, coords, strided, lanes, levels, rx, ry, every, apart=True, **more
+    kernel, given, coords, strided, lanes, levels, rx, ry, every, apart=True
 ) -> None:
     """Start a kernel; `strided` is the tensor (b, channels, h, w) whose layout is free."""
     b, _, h, w = coords.shape
@@ -298,7 +314,6 @@ def _launch(  # type: ignore[no-untyped-def]
             POINTS=POINTS,
             LANES=triton.next_power_of_2(lanes),
             num_warps=WARPS,
-            **more,
         )
 
 

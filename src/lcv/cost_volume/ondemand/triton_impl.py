@@ -1,15 +1,15 @@
 """The lookup without the volume: tiles of points against the pixels that their windows cover.
 
 Neighbouring points look at neighbouring windows. A program takes a tile of 8×8 points and one level,
-finds the box of frame-2 pixels that any of the windows covers, and multiplies the tile's features
-with those of the box, 64 pixels at a time, on the tensor cores. Pieces that no window wants are
-skipped, so where the flow tears a tile apart the work grows with what is seen, and never beyond the
-product with the whole level. What a window wants of a product is kept, 100 numbers a point and level
-(r = 4), and mixed by the kernels of `allpairs`. Features are all that stays in memory.
+finds the box of frame-2 pixels around all of its windows, and multiplies the tile's features with those
+of the box, 64 pixels at a time, on the tensor cores, while the next 64 are loaded. Where the flow tears
+a tile apart the box is larger, at most the whole level. What a window wants of a product is kept, 100
+numbers a point and level (r = 4), and mixed by the kernels of `allpairs`. Features are all that stays in
+memory.
 
 For smooth flow, r = 4 and c channels of s bytes, a tile and level cost 17·17 box pixels: 64·289·c·2
 operations and 289·c·s bytes out of the L2 cache. In half precision that is 64 operations a byte, so
-L2's bandwidth binds and the tensor cores wait; in float32 without TF32 the arithmetic does.
+L2's bandwidth binds and the tensor cores wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lcv.cost_volume.allpairs.triton_windows import (
     window_of,
 )
 
-TILE, CELLS, CHANNELS, WARPS = 8, 64, 64, 8
+TILE, CELLS, CHANNELS, WARPS, STAGES = 8, 64, 128, 4, 2
 AT_ONCE = 256  # channels of a product in half precision
 
 
@@ -49,21 +49,25 @@ def _tile(coords, frame, tile, level, h, w, RX, RY, LEVELS, TILE: tl.constexpr):
     top = tl.maximum(tl.min(tl.where(valid, row, far)), 0)
     right = tl.minimum(tl.max(tl.where(valid, column, -far)) + 2 * RX + 2, w >> level)
     bottom = tl.minimum(tl.max(tl.where(valid, row, -far)) + 2 * RY + 2, h >> level)
-    wide = tl.maximum(right - left, 0)
-    return pixel, valid, column, row, left, top, wide, wide * tl.maximum(bottom - top, 0)
+    tall = tl.maximum(bottom - top, 0)
+    return pixel, valid, column, row, left, top, tall, tall * tl.maximum(right - left, 0)
 
 
 @triton.jit
-def _piece(first, left, top, wide, count, column, row, valid, RX, RY, CELLS: tl.constexpr):
-    """Some pixels of a box, the cells of each window that they are, and who wants which."""
+def _piece(first, left, top, tall, count, column, row, valid, RX, RY, CELLS: tl.constexpr):
+    """Some pixels of a box, the cells of each window that they are, and who wants which.
+
+    column, row, valid: of the points, as a row (1, points) or a column (points, 1)
+    """
     cell = first + tl.arange(0, CELLS)
-    x = left + cell % wide
-    y = top + cell // wide
-    i = x[None, :] - column[:, None]
-    j = y[None, :] - row[:, None]
+    x = left + cell // tall
+    y = top + cell % tall
+    AXIS: tl.constexpr = 1 if column.shape[0] == 1 else 0
+    i = tl.expand_dims(x, AXIS) - column
+    j = tl.expand_dims(y, AXIS) - row
     wanted = (i >= 0) & (i < 2 * RX + 2) & (j >= 0) & (j < 2 * RY + 2)
-    wanted &= valid[:, None] & (cell < count)[None, :]
-    return x, y, cell < count, j * (2 * RX + 2) + i, wanted
+    wanted &= valid & tl.expand_dims(cell < count, AXIS)
+    return x, y, cell < count, i * (2 * RY + 2) + j, wanted
 
 
 @triton.jit
@@ -95,36 +99,37 @@ def _products(
     WINDOW: tl.constexpr = (2 * RX + 2) * (2 * RY + 2)
     level = tl.program_id(1)
     frame = tl.program_id(2)
-    pixel, valid, column, row, left, top, wide, count = _tile(
+    pixel, valid, column, row, left, top, tall, count = _tile(
         coords, frame, tl.program_id(0), level, h, w, RX, RY, LEVELS, TILE
     )
     points += (frame.to(tl.int64) * (h * w) + pixel)[:, None] * C
     packed += (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
-    out += (frame.to(tl.int64) * (h * w) + pixel)[:, None] * (LEVELS * WINDOW) + level * WINDOW
+    out += (frame.to(tl.int64) * (h * w) + pixel)[None, :] * (LEVELS * WINDOW) + level * WINDOW
     # All channels at once where they fit: a tile's own are then loaded once, not for every piece.
     WHOLE: tl.constexpr = CHANNELS >= C
     channel = tl.arange(0, CHANNELS)
     if WHOLE:
         own = valid[:, None] & (channel < C)[None, :]
         f1 = tl.load(points + channel[None, :], mask=own, other=0.0)
-    first = 0
-    while first < count:
+    # Pixels come first, so that the lanes of a warp store along them: columns of a window lie together.
+    column = column[None, :]
+    row = row[None, :]
+    sees = valid[None, :]
+    for first in tl.range(0, count, CELLS):
         x, y, real, cell, wanted = _piece(
-            first, left, top, wide, count, column, row, valid, RX, RY, CELLS
+            first, left, top, tall, count, column, row, sees, RX, RY, CELLS
         )
-        if tl.max(wanted.to(tl.int32)) > 0:
-            there = packed + ((y * (w >> level) + x) * C)[None, :]
-            costs = tl.zeros((TILE * TILE, CELLS), tl.float32)
-            for k in tl.static_range(0, C, CHANNELS):
-                some = k + channel
-                if not WHOLE:
-                    own = valid[:, None] & (some < C)[None, :]
-                    f1 = tl.load(points + some[None, :], mask=own, other=0.0)
-                theirs = real[None, :] & (some < C)[:, None]
-                f2 = tl.load(there + some[:, None], mask=theirs, other=0.0)
-                costs = tl.dot(f1, f2, costs, input_precision=PRECISION)
-            tl.store(out + cell, costs.to(out.dtype.element_ty), mask=wanted)
-        first += CELLS
+        there = packed + ((y * (w >> level) + x) * C)[:, None]
+        costs = tl.zeros((CELLS, TILE * TILE), tl.float32)
+        for k in tl.static_range(0, C, CHANNELS):
+            some = k + channel
+            if not WHOLE:
+                own = valid[:, None] & (some < C)[None, :]
+                f1 = tl.load(points + some[None, :], mask=own, other=0.0)
+            theirs = real[:, None] & (some < C)[None, :]
+            f2 = tl.load(there + some[None, :], mask=theirs, other=0.0)
+            costs = tl.dot(f2, tl.trans(f1), costs, input_precision=PRECISION)
+        tl.store(out + cell, costs.to(out.dtype.element_ty), mask=wanted)
 
 
 @triton.jit
@@ -148,36 +153,32 @@ def _push(
     PRECISION: tl.constexpr,
 ):
     WINDOW: tl.constexpr = (2 * RX + 2) * (2 * RY + 2)
+    level = tl.program_id(1) % LEVELS
     frame = tl.program_id(2)
-    channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    channel = tl.program_id(1) // LEVELS * CHANNELS + tl.arange(0, CHANNELS)
     some = (channel < C)[None, :]
-    sums = tl.zeros((TILE * TILE, CHANNELS), tl.float32)
-    for level in range(LEVELS):
-        pixel, valid, column, row, left, top, wide, count = _tile(
-            coords, frame, tl.program_id(0), level, h, w, RX, RY, LEVELS, TILE
-        )
-        point = (frame.to(tl.int64) * (h * w) + pixel)[:, None]
-        f1 = tl.load(points + point * C + channel[None, :], mask=valid[:, None] & some, other=0.0)
-        start = (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
-        of = grad + point * (LEVELS * WINDOW) + level * WINDOW
-        first = 0
-        while first < count:
-            x, y, real, cell, wanted = _piece(
-                first, left, top, wide, count, column, row, valid, RX, RY, CELLS
-            )
-            if tl.max(wanted.to(tl.int32)) > 0:
-                g = tl.load(of + cell, mask=wanted, other=0.0)
-                there = start + ((y * (w >> level) + x) * C)[:, None] + channel[None, :]
-                f2 = tl.load(packed + there, mask=real[:, None] & some, other=0.0)
-                sums = tl.dot(g, f2, sums, input_precision=PRECISION)
-                share = tl.dot(tl.trans(g), f1, input_precision=PRECISION)
-                tl.atomic_add(grad_packed + there, share, mask=real[:, None] & some, sem="relaxed")
-            first += CELLS
-    pixel, valid, column, row, left, top, wide, count = _tile(
-        coords, frame, tl.program_id(0), 0, h, w, RX, RY, LEVELS, TILE
+    exact = grad_packed.dtype.element_ty
+    pixel, valid, column, row, left, top, tall, count = _tile(
+        coords, frame, tl.program_id(0), level, h, w, RX, RY, LEVELS, TILE
     )
-    to = grad_points + (frame.to(tl.int64) * (h * w) + pixel)[:, None] * C + channel[None, :]
-    tl.store(to, sums.to(grad_points.dtype.element_ty), mask=valid[:, None] & some)
+    point = frame.to(tl.int64) * (h * w) + pixel
+    own = (point * C)[:, None] + channel[None, :]
+    f1 = tl.load(points + own, mask=valid[:, None] & some, other=0.0)
+    start = (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
+    of = grad + (point * (LEVELS * WINDOW))[:, None] + level * WINDOW
+    sums = tl.zeros((TILE * TILE, CHANNELS), exact)
+    for first in tl.range(0, count, CELLS):
+        x, y, real, cell, wanted = _piece(
+            *(first, left, top, tall, count, column[:, None], row[:, None], valid[:, None]),
+            *(RX, RY, CELLS),
+        )
+        g = tl.load(of + cell, mask=wanted, other=0.0)
+        there = start + ((y * (w >> level) + x) * C)[:, None] + channel[None, :]
+        f2 = tl.load(packed + there, mask=real[:, None] & some, other=0.0)
+        sums += tl.dot(g, f2, input_precision=PRECISION).to(exact)
+        share = tl.dot(tl.trans(g), f1, input_precision=PRECISION).to(exact)
+        tl.atomic_add(grad_packed + there, share, mask=real[:, None] & some, sem="relaxed")
+    tl.atomic_add(grad_points + own, sums, mask=valid[:, None] & some, sem="relaxed")
 
 
 def build(f1: Tensor, f2: Tensor, *, levels: int, scale: float) -> tuple[Tensor, Tensor]:
@@ -235,7 +236,8 @@ def backward_op(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of points, packed and coords (empty unless asked for).
 
-    Several tiles see the same pixel of frame 2, so its gradient is added atomically, in float32.
+    A point has several levels, and several tiles see the same pixel of frame 2, so both gradients are
+    added atomically, in numbers wider than the features: float32, for float32 itself float64.
     """
     window: dict[str, Any] = {"levels": levels, "rx": rx, "ry": ry, "every": False}
     here, grad = coords.contiguous(), dense(grad)
@@ -243,16 +245,15 @@ def backward_op(
         points.shape[0] * points.shape[1], levels * (2 * rx + 2) * (2 * ry + 2)
     )
     add_windows(cells, here, grad, **window)
-    grad_points = torch.empty_like(points)
-    grad_packed = torch.zeros_like(packed, dtype=torch.float32)
+    wide = torch.float64 if packed.dtype == torch.float32 else torch.float32
+    sums = [torch.zeros_like(each, dtype=wide) for each in (points, packed)]
     blocks = triton.cdiv(points.shape[2], _channels(points))
-    given = (points, packed, here, cells, grad_points, grad_packed)
-    _launch(_push, given, blocks, levels, rx, ry)
+    _launch(_push, (points, packed, here, cells, *sums), levels * blocks, levels, rx, ry)
     grad_coords = coords.new_empty(0)
     if of_coords:
         costs = window_costs(points, packed, here, levels=levels, rx=rx, ry=ry)
         grad_coords = slopes(costs, here, grad, **window).to(coords.dtype)
-    return grad_points, grad_packed.to(packed.dtype), grad_coords
+    return sums[0].to(points.dtype), sums[1].to(packed.dtype), grad_coords
 
 
 @backward_op.register_fake
@@ -298,7 +299,7 @@ def _channels(points: Tensor, most: int = 0) -> int:
 def _launch(kernel, given, second, levels, rx, ry, most=0) -> None:  # type: ignore[no-untyped-def]
     points, packed, coords = given[:3]
     b, _, h, w = coords.shape
-    # As torch's own products: TF32 only where it has been allowed.
+    # As torch's own products: TF32 only where it has been allowed; three of them are as good as float32.
     tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
     with torch.cuda.device_of(coords):
         kernel[(triton.cdiv(w, TILE) * triton.cdiv(h, TILE), second, b)](
@@ -311,6 +312,7 @@ def _launch(kernel, given, second, levels, rx, ry, most=0) -> None:  # type: ign
             CELLS=CELLS,
             CHANNELS=_channels(points, most),
             C=points.shape[2],
-            PRECISION="tf32" if tf32 else "ieee",
+            PRECISION="tf32" if tf32 else "tf32x3",
             num_warps=WARPS,
+            num_stages=STAGES,
         )
