@@ -1,5 +1,4 @@
-"""Our own RAFT-small with LCV, in the stages of ours_large but fewer steps: what is to follow
-ours_raft_small.
+"""Our own RAFT-small with LCV, in the stages of ours_large: what is to follow ours_raft_small.
 
 Command    lcv train ours_small --data.textures PHOTOGRAPHS
            Its twin without LCV, on the same pairs in the same order:
@@ -17,15 +16,12 @@ from dataclasses import replace
 from lcv.recipes import ours_large
 from lcv.train.config import Stages, one_decay
 
-STEPS = {"A": 30_000, "B": 14_000, "C": 8_000}
-
 
 def recipe() -> Stages:
     stages = {
         name: replace(
             stage,
             model=replace(stage.model, name="raft-small"),
-            steps=STEPS[name],
             folder="runs/ours_small",
         )
         for name, stage in ours_large.recipe().items()
