@@ -95,6 +95,7 @@ def main() -> int:
     parser.add_argument("--half", choices=["fp16", "bf16"])
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     every = pairs(options.data)
     columns = list(dict.fromkeys(pair[0] for pair in every))
     print(

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
-import av
 import numpy as np
 
 FLOW_SUFFIXES = (".flo", ".png", ".pfm", ".flo5", ".npy", ".npz")
@@ -105,7 +104,9 @@ def save_clip(
     milliseconds: Sequence[int] | None = None,
     **muxer: str,
 ) -> None:
-    """A film of these frames; ffv1 in bgr0 keeps every value, mpeg4 in yuv420p does not."""
+    """A video of these frames; ffv1 in bgr0 keeps every value, mpeg4 in yuv420p does not."""
+    import av
+
     with av.open(str(path), "w", options=muxer) as container:
         stream = container.add_stream(codec, rate=10)
         stream.height, stream.width = frames[0].shape[:2]
@@ -122,6 +123,8 @@ def save_clip(
 def save_changing_clip(path: Path) -> None:
     """Three frames of 48×32 and three of 64×48, in a transport stream, which may change its size
     on the way: another coder takes over."""
+    import av
+
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mpeg4", rate=10)
         stream.height, stream.width, stream.pix_fmt = 32, 48, "yuv420p"
