@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -35,7 +36,11 @@ def write_frames(folder: Path, count: int, size: tuple[int, int], device: str) -
     batch = generate(TRAINING, 0, range(8), size, device)
     pictures = torch.cat((batch.image1, batch.image2)).round().clamp(0, 255).byte().cpu()
     for i in range(count):
-        write_image(folder / f"{i:05d}.png", pictures[i % len(pictures)].permute(1, 2, 0).numpy())
+        first = i % len(pictures)
+        if i == first:
+            write_image(folder / f"{i:05d}.png", pictures[i].permute(1, 2, 0).numpy())
+        else:
+            shutil.copy(folder / f"{first:05d}.png", folder / f"{i:05d}.png")
 
 
 def run(predictor: Predictor, frames: Path, out: Path) -> float:

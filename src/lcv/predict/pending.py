@@ -33,7 +33,11 @@ class Pending:
 
 def _as_arrays(flows: Flows) -> dict[str, Any]:
     def array(x: Tensor | None) -> Any:
-        return None if x is None else x[0].movedim(0, 2).cpu().numpy()
+        if x is None:
+            return None
+        last = x[0].movedim(0, 2)
+        # What a GPU puts in order at once would take a writer milliseconds.
+        return (last.contiguous().cpu() if last.is_cuda else last).numpy()
 
     occluded, error = array(flows.occluded), array(flows.warp_error)
     return {

@@ -130,11 +130,11 @@ def flow_to_write(
         raise FileError(
             f"{path}: cannot write with valid of {found.strip()}, wanted bool {flow.shape[:2]}"
         )
-    flow = np.where(valid[..., None], flow, 0)
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, refused below
-        flow = flow.astype(np.float32, copy=False)
-    unfit = ~(np.abs(flow) <= UNKNOWN_ABOVE).all(axis=2)
-    if unfit.any():
+        flow = np.array(flow, np.float32, order="C")
+    flow[~valid] = 0
+    if not max(flow.max(), -flow.min()) <= UNKNOWN_ABOVE:  # NaN, too, is not
+        unfit = ~(np.abs(flow) <= UNKNOWN_ABOVE).all(axis=2)
         y, x = (int(i) for i in np.argwhere(unfit)[0])
         raise FileError(
             f"{path}: the flow at x={x}, y={y} is ({flow[y, x, 0]}, {flow[y, x, 1]}), wanted "
