@@ -12,8 +12,10 @@ import lcv
 from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
 from lcv.errors import FileError, LcvError
+from lcv.models.types import FlowOutput
 from lcv.predict import Predictor
 from lcv.predict.job import Job, Listener
+from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named
 from lcv.predict.run import Run
 from predict.small_jobs import FLOW, PLAIN, made, run
@@ -87,6 +89,23 @@ def test_a_flow_that_is_not_finite_is_reported_and_not_written(walk, tmp_path):
     with pytest.raises(LcvError, match=r"frame_1\.png: the flow to .*frame_2\.png is not finite"):
         one_pair(broken, walk, tmp_path / "a.flo")
     assert not (tmp_path / "a.flo").exists()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("index", [(0, 0, 5, 7), (0, 1, 63, 71)])
+def test_one_number_that_is_not_finite_is_found_in_both_directions(walk, bad, index):
+    good, broken = torch.zeros(2, 1, 2, 64, 72)
+    broken[index] = bad
+    sequences = find_inputs([str(walk / "frame_1.png"), str(walk / "frame_2.png")]).sequences
+    network = lcv.wrap(lambda image1, image2: image1[:, :2])
+    predictor = Predictor(network, device="cpu")
+    done = []
+    for there, back in ((good, good), (broken, good), (good, broken)):
+        output = FlowOutput(there, backward=FlowOutput(back))
+        network.match = lambda *_, output=output, **__: output
+        summary = Run(predictor, Job(sequences, None, (), Wanted(backward=True))).go()
+        done.append(summary.done)
+    assert done == [1, 0, 0]
 
 
 def test_memory_that_runs_out_is_a_sentence_and_other_errors_are_not_hidden(

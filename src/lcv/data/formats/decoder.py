@@ -27,8 +27,9 @@ from lcv.data.formats.checks import LIMIT_PIXELS
 from lcv.data.formats.video_process import END, ERROR, FRAME, HEAD, INFO, ROOM, SLOTS
 from lcv.errors import FileError
 
-# Frames that a caller may hold in shared memory: the two of a pair. The decoder has the other slots.
-LENT = 2
+# Frames that a caller may hold in shared memory: the two of a pair, and the first of the pair before,
+# which may still be written. The decoder has the other slot.
+LENT = 3
 
 
 class Source(NamedTuple):
