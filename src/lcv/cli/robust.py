@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, count, device_name, not_negative, whole
-from lcv.cli.progress import one_bar_or_lines
+from lcv.cli.progress import one_bar_or_lines, told_to_go_on
 from lcv.errors import ArgumentError
 from lcv.files import make_folder
 
@@ -131,7 +131,7 @@ def _study(chosen: argparse.Namespace) -> int:
     networks = networks_of(chosen.models)
     folder = Path(chosen.output)
     make_folder(folder)
-    with one_bar_or_lines() as progress:
+    with one_bar_or_lines() as progress, told_to_go_on():
         study = run_study(
             networks,
             sources,
