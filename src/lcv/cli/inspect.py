@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, count, whole
 from lcv.errors import FileError
+from lcv.models.factory import is_factory
+from lcv.models.find import check_weights
+from lcv.models.named import check_named
 
 if TYPE_CHECKING:
     from torch import nn
@@ -44,6 +47,11 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where to write")
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
     chosen = parser.parse_args(arguments)
+    is_path = "." in chosen.model or Path(chosen.model).exists()
+    if is_path and not is_factory(chosen.model) and chosen.weights is None:
+        check_weights(chosen.model)
+    else:
+        check_named(chosen.model, chosen.weights)
 
     import json
 
@@ -111,10 +119,9 @@ def _load(name: str, weights: str | None) -> tuple[nn.Module, dict[str, str] | N
     from lcv.models.archive import read_checkpoint
     from lcv.models.build import find, from_checkpoint
     from lcv.models.embedded import EMBEDDED, embedded_file
-    from lcv.models.factory import is_factory
     from lcv.models.families import as_found
+    from lcv.models.named import check_name
     from lcv.models.published import sha256_of
-    from lcv.models.registry import check_name
     from lcv.models.weights import model_of
     from lcv.provenance import weights_words
 

@@ -14,6 +14,7 @@ from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_sh
 from lcv.cli.progress import told_to_go_on
 from lcv.errors import ArgumentError, LcvError
 from lcv.memory import parse_bytes
+from lcv.models.named import check_named
 from lcv.words import counted
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ def _to_stdout(chosen: argparse.Namespace, inputs: Inputs) -> int:
 def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
     place, outputs, clip = _outputs(chosen, inputs)
     truth = _truth(chosen, inputs)
+    named = chosen.model or (None if chosen.weights else "raft-large")
+    check_named(named, chosen.weights)
 
     # What can be found wrong without torch, which takes seconds to import, has been.
     from lcv.cli.predict_progress import Terminal
@@ -215,7 +218,6 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         truth=truth,
         selection=Selection(chosen.start, chosen.end, chosen.every, chosen.frames),
     )
-    named = chosen.model or (None if chosen.weights else "raft-large")
     model, weights = network_and_weights(named, chosen.weights)
     options = {
         "model": model,
