@@ -134,6 +134,7 @@ def test_a_pair_with_everything(folder, network, capsys):
     captured = capsys.readouterr()
     assert "1 pair done: out.flo" in captured.out
     assert "--scale" in captured.out
+    assert re.search(r"^arrows are [\d.]+ times as long as the motion$", captured.out, re.MULTILINE)
     assert "72×64" in captured.err, "the plan is said before the work"
     made = {path.name for path in folder.iterdir()} - {"frame_1.png", "frame_2.png"}
     flows = {"flo", "pfm", "npy", "npz", "png"}
