@@ -364,9 +364,9 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     if summary.scales and chosen.scale is None:
         low, high = min(summary.scales), max(summary.scales)
         if low == high:
-            print(f"full colour is {low:g} pixels; --scale {low:g} draws others alike")
+            print(f"full colour is {low:g} px; --scale {low:g} draws others alike")
         else:
-            print(f"full colour is {low:g} to {high:g} pixels; --scale {high:g} draws all alike")
+            print(f"full colour is {low:g} to {high:g} px; --scale {high:g} draws all alike")
 
 
 def _failures(summary: Summary) -> str:
