@@ -14,6 +14,8 @@ import torch
 from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+import interpolate
+import track_points
 from first_steps import figure_1
 
 import lcv
@@ -25,6 +27,7 @@ from lcv.data.synthetic import MODERATE, TRAINING, generate, generate_sequence
 from lcv.data.synthetic.development import DEVELOPMENT
 from lcv.data.synthetic.recipe import GENTLE, HIDDEN, STREET
 from lcv.visual.colours import flow_to_colour
+from lcv.visual.video import clip
 
 PICTURES = Path(__file__).parent / "pictures"
 SIZE = (208, 312)
@@ -151,6 +154,22 @@ def write_scene() -> None:
             lcv.write_flow(f"{folder}/{t}.flo", flow.movedim(0, 2).numpy())
 
 
+def examples(folder: Path) -> Iterator[Path]:
+    """What two of the examples draw of a procedural film; docs/examples.md shows it."""
+    film = generate_sequence(MODERATE, 32, [1], VIEW_SIZE, frames=9)
+    with tempfile.TemporaryDirectory() as scene:
+        video = Path(scene, "film.mp4")
+        with clip(video, 10) as write:
+            for image in film.images[0]:
+                write(picture(image))
+        track_points.main(str(video), Path(scene, "tracks.png"))
+        interpolate.main(str(video), Path(scene, "between.mp4"))
+        for name in ("tracks", "between"):
+            target = folder / f"example-{name}.jpg"
+            write_image(target, lcv.read_image(Path(scene, f"{name}.png")), overwrite=True)
+            yield target
+
+
 def views(folder: Path) -> Iterator[Path]:
     """The gallery of `lcv view` and `lcv inspect`, drawn by these commands themselves."""
     here = Path.cwd()
@@ -185,7 +204,7 @@ def main(folder: Path) -> None:
     print(figure_1(folder))
     print(draw_rows(list(sources()), folder / "sources.png"))
     print(draw_rows(list(augmentations()), folder / "augmentations.png"))
-    for path in views(folder):
+    for path in (*views(folder), *examples(folder)):
         print(path)
 
 

@@ -7,23 +7,18 @@ path is smoothed, and every frame is moved onto the smooth path. Run it on the r
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 import lcv
 from lcv.data.formats.video import read_video, video_info
 from lcv.visual.video import clip
 
 ITERS, SMOOTH = 12, 12  # SMOOTH: frames, the deviation of the window that smooths the path
-
-
-def shrunk(frame: np.ndarray) -> np.ndarray:
-    image = Image.fromarray(frame)
-    image.thumbnail((640, 640))  # for speed
-    return np.asarray(image)
+SIDE = 640  # larger frames are matched at this size, for speed
 
 
 def points_of(shape: tuple[int, ...]) -> np.ndarray:
@@ -44,6 +39,14 @@ def camera_motion(flow: np.ndarray) -> tuple[complex, complex]:
     return complex(a), complex(b)
 
 
+def camera_path(frames: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Where the camera is in every frame: the logarithm of turn and zoom, and the shift."""
+    predictor = lcv.Predictor("raft-small", iters=ITERS, max_side=SIDE)
+    steps = [camera_motion(result.flow) for result in predictor.stream(frames)]
+    turns, shifts = np.array([(1 + 0j, 0j), *steps]).T
+    return np.log(turns).cumsum(), shifts.cumsum()
+
+
 def smoothed(path: np.ndarray) -> np.ndarray:
     # The mean over a Gaussian window; the ends are continued by reflection through them.
     reach = min(3 * SMOOTH, len(path) - 1)
@@ -52,25 +55,23 @@ def smoothed(path: np.ndarray) -> np.ndarray:
     return np.convolve(np.concatenate([before, path, after]), window / window.sum(), "valid")
 
 
+def steady(
+    frames: Iterable[np.ndarray], turn: np.ndarray, shift: np.ndarray
+) -> Iterator[np.ndarray]:
+    """The frames as seen from the smooth path."""
+    for frame, a, b in zip(frames, turn - smoothed(turn), shift - smoothed(shift), strict=True):
+        p = points_of(frame.shape)
+        away = np.exp(a) * p + b - p
+        yield lcv.warp(frame, np.stack([away.real, away.imag], axis=-1).astype(np.float32))
+
+
 def main(video: str, out: Path, count: int = 300) -> None:
-    frames = [shrunk(frame) for frame in islice(read_video(video), count)]
-    turn, shift = (
-        [0j],
-        [0j],
-    )  # the path of the camera: the logarithm of turn and zoom, and the shift
-    for result in lcv.Predictor("raft-small", iters=ITERS).stream(frames):
-        a, b = camera_motion(result.flow)
-        turn.append(turn[-1] + np.log(a))
-        shift.append(shift[-1] + b)
-    path, angle = np.array(shift), np.array(turn)
-    smooth, level = smoothed(path), smoothed(angle)
-    before, after = (np.abs(np.diff(each, 2)).mean() for each in (path, smooth))
-    print(f"the shift changes by {before:.2f} px a frame, on the smooth path by {after:.2f}")
-    p = points_of(frames[0].shape)
+    turn, shift = camera_path(islice(read_video(video), count))
+    before, after = (np.abs(np.diff(each, 2)).mean() for each in (shift, smoothed(shift)))
+    print(f"the motion changes by {before:.2f} px a frame, on the smooth path by {after:.2f}")
     with clip(out, video_info(video).rate or 25, overwrite=True) as write:
-        for frame, moved, turned in zip(frames, path - smooth, angle - level, strict=True):
-            away = np.exp(turned) * p + moved - p
-            write(lcv.warp(frame, np.stack([away.real, away.imag], axis=-1).astype(np.float32)))
+        for frame in steady(islice(read_video(video), count), turn, shift):
+            write(frame)
     print(f"{out}: written")
 
 

@@ -17,21 +17,15 @@ import lcv
 from lcv.data.formats.video import read_video
 
 ITERS, SPACING, HOME = 12, 24, 1.0  # HOME: how near home the way back must lead, px
-
-
-def shrunk(frame: np.ndarray) -> np.ndarray:
-    image = Image.fromarray(frame)
-    image.thumbnail((640, 640))  # for speed
-    return np.asarray(image)
+SIDE = 640  # larger frames are made smaller, for speed
 
 
 def starts(frame: np.ndarray) -> np.ndarray:
     """One point (x, y) for each square with texture: where the gradient is largest."""
-    grey = frame.mean(axis=2)
-    strength = np.hypot(*np.gradient(grey))
+    strength = np.hypot(*np.gradient(frame.mean(axis=2)))
     found = []
-    for top in range(0, grey.shape[0] - SPACING + 1, SPACING):
-        for left in range(0, grey.shape[1] - SPACING + 1, SPACING):
+    for top in range(0, strength.shape[0] - SPACING + 1, SPACING):
+        for left in range(0, strength.shape[1] - SPACING + 1, SPACING):
             square = strength[top : top + SPACING, left : left + SPACING]
             y, x = np.unravel_index(square.argmax(), square.shape)
             if square[y, x] > 8:
@@ -48,13 +42,12 @@ def at(field: np.ndarray, points: np.ndarray) -> np.ndarray:
     return (1 - fy) * above + fy * below
 
 
-def main(video: str, out: Path, count: int = 60) -> None:
-    frames = [shrunk(frame) for frame in islice(read_video(video), count)]
-    size = np.array(frames[0].shape[1::-1])
-    tracks = [[point] for point in starts(frames[0])]
+def follow(frames: list[Image.Image]) -> tuple[list[list[np.ndarray]], list[int]]:
+    """Where each point is in every frame until it is lost, and which are not lost."""
+    size = np.array(frames[0].size)
+    tracks = [[point] for point in starts(np.asarray(frames[0]))]
     alive = list(range(len(tracks)))
-    predictor = lcv.Predictor("raft-small", iters=ITERS)
-    for result in predictor.stream(frames, backward=True):
+    for result in lcv.Predictor("raft-small", iters=ITERS).stream(frames, backward=True):
         points = np.array([tracks[k][-1] for k in alive]).reshape(-1, 2)
         moved = points + at(result.flow, points)
         inside = ((moved >= 0) & (moved <= size - 1)).all(axis=1)
@@ -63,14 +56,21 @@ def main(video: str, out: Path, count: int = 60) -> None:
         for k, point in zip(np.array(alive)[kept], moved[kept], strict=True):
             tracks[k].append(point)
         alive = [k for k, keep in zip(alive, kept, strict=True) if keep]
+    return tracks, alive
+
+
+def main(video: str, out: Path, count: int = 60) -> None:
+    frames = [Image.fromarray(frame) for frame in islice(read_video(video), count)]
+    for frame in frames:
+        frame.thumbnail((SIDE, SIDE))
+    tracks, alive = follow(frames)
     lengths = np.array([len(track) - 1 for track in tracks])
     print(f"{len(tracks)} points, {len(alive)} of them followed through all {len(frames)} frames;")
     print(f"a point is followed for {lengths.mean():.1f} frames in the mean")
-    picture = Image.fromarray(frames[-1] // 2 + 64)
+    picture = frames[-1].point(lambda value: value // 2 + 64)
     pen = ImageDraw.Draw(picture)
     for k, track in enumerate(tracks):
-        colour = "#ffd60a" if k in set(alive) else "#e0533d"
-        pen.line([tuple(point) for point in track], fill=colour, width=2)
+        pen.line([*map(tuple, track)], "#ffd60a" if k in alive else "#e0533d", 2)
     picture.save(out)
     print(f"{out}: yellow to the end, red until they were lost")
 

@@ -12,9 +12,23 @@ import pytest
 import torch
 
 import lcv
+from lcv.cli.eval import parse_weights
 from lcv.cli.main import main
+from lcv.errors import ArgumentError
 from testing import datasets
 from testing.shared import shared
+
+
+def test_words_become_weights_by_dataset(tmp_path, monkeypatch):
+    assert parse_weights(["a.pth", "kitti=b.pth"]) == {"": "a.pth", "kitti": "b.pth"}
+    assert parse_weights([]) == {}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run=3.pth").touch()
+    assert parse_weights(["run=3.pth"]) == {"": "run=3.pth"}, "a file that is there is a file"
+    with pytest.raises(ArgumentError, match="'a' and 'b' are both for all datasets; wanted one"):
+        parse_weights(["a", "b"])
+    with pytest.raises(ArgumentError, match="are both for kitti; wanted one"):
+        parse_weights(["kitti=a", "kitti=b"])
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +139,7 @@ def test_explain_defines_every_metric_and_protocol(capsys):
         (["--protocol", "ptlflow"], "there is no protocol 'ptlflow'; there are raft, torchvision"),
         (["--pad", "zero"], "pad is 'zero', wanted one of sintel, kitti"),
         (["--only", "kity"], "no pair fits 'kity'; the datasets are kitti2015, sintel-clean"),
-        (["--weights", "sintle=x"], "sintle=x fits no dataset"),
+        (["--weights", "sintle=raft-small"], "sintle=raft-small fits no dataset"),
         (["--model", "raft-tiny", "--weights", "raft-small"], "unknown model 'raft-tiny'"),
         (["-o", "lost/result.json"], "the folder lost does not exist; make it first"),
         (["--device", "cuda:9"], "--device is 'cuda:9', wanted c"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -99,6 +100,18 @@ def test_the_identity_says_so(weights, tmp_path, capsys, name, sentence):
     level = said(tmp_path / "out")["levels"]["W"]
     assert level["is_identity"]
     assert level["eigenvalues"] == [1.0] * 128
+
+
+def test_a_w_that_has_moved_a_little_is_told_from_the_identity(tmp_path, capsys):
+    model = lcv.build("raft-small")
+    with torch.no_grad():
+        model.inner_product.t[0] = 1e-4
+    lcv.save(model, tmp_path / "moved.safetensors")
+    assert inspect(tmp_path / "moved.safetensors", "-o", tmp_path / "out") == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert re.search(r"eigenvalues 1 to 1 \+ [\d.e-]+, condition 1 \+ [\d.e-]+, distance", line), (
+        line
+    )
 
 
 @pytest.mark.parametrize("more", [[], ["--weights", "raft-small-vanilla"]])

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import torch
 
 from lcv.cli import main as cli
+from lcv.data.formats.image import write_image
 from lcv.errors import LcvError
 
 DESIGNED = [
@@ -89,6 +91,56 @@ def test_a_reader_that_leaves_early_is_no_error():
     errors = process.stderr.read()
     assert process.wait() == 0
     assert errors == ""
+
+
+UNKNOWN = """
+predict a.png b.png -o x.flo --model nosuch
+predict a.png b.png -o x.flo --model vcn
+predict a.png b.png -o - --weights nosuch.pth
+predict a.png b.png -o x.flo --model nosuch.py:network
+eval --data . --model nosuch
+eval --data . --weights nosuch.pth
+eval --data . --model raft-large --weights kitti=nosuch.pth
+submit kitti --data . -o x --model nosuch
+submit sintel --data . -o x --weights nosuch.pth
+robust --data benchmark -o x --model nosuch
+robust --data benchmark -o x --weights nosuch.pth
+robust learn -o x.png --model nosuch
+ablate -o x --model nosuch --weights random
+ablate -o x --weights nosuch.pth
+inspect nosuch -o x
+inspect nosuch.pth -o x
+inspect raft-small --weights nosuch.pth -o x
+attach nosuch.pth x.safetensors
+fold nosuch.pth x.safetensors
+convert nosuch.pth x.safetensors
+export nosuch -o x.onnx
+export --weights nosuch.pth -o x.onnx
+bench --model nosuch
+demo --models raft-small,nosuch
+demo --models nosuch.pth
+train quick --model.name nosuch
+train quick --model.weights nosuch.pth
+train finetune --pairs . --weights nosuch.pth
+train finetune --pairs nosuch.txt --weights raft-small
+models --fetch nosuch
+"""
+
+
+def test_unknown_networks_and_weights_are_refused_before_torch_is_imported(tmp_path):
+    for name in ("a.png", "b.png"):
+        write_image(tmp_path / name, np.zeros((64, 72, 3), np.uint8))
+    lines = UNKNOWN.strip().splitlines()
+    script = (
+        "import sys; from lcv.cli.main import main\n"
+        "for line in sys.argv[1:]: print(main(line.split()), 'torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script, *lines]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == ["2 False"] * len(lines), done.stderr
+    for line, said in zip(lines, done.stderr.splitlines(), strict=True):
+        assert ("vcn" if "vcn" in line else "nosuch") in said
+    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "b.png"}
 
 
 NAME = "\x1b]0;owned\x07\x1b[2Jevil"

@@ -19,7 +19,7 @@ import lcv
 from lcv.cli.main import main
 from lcv.data.formats.flow import write_flow
 from lcv.data.formats.image import write_image
-from lcv.models import registry
+from lcv.models import named, registry
 from lcv.models.published import sha256_of
 from lcv.models.registry import Entry
 from testing.painted import painted_pair
@@ -81,10 +81,16 @@ def place(tmp_path_factory):
 def model(request, place, monkeypatch):
     """What the user writes for --model."""
     if request.param == "registry":
-        entry = Entry(lambda inner_product="euclidean": _toy(inner_product))
-        monkeypatch.setitem(registry.NETWORKS, "toy", entry)
-        return "toy"
+        return _register(monkeypatch)
     return f"{place}/nets.py:as_in_ptlflow"
+
+
+def _register(monkeypatch):
+    """As a network of the package: a line in the registry and a name."""
+    entry = Entry(lambda inner_product="euclidean": _toy(inner_product))
+    monkeypatch.setitem(registry.NETWORKS, "toy", entry)
+    monkeypatch.setattr(named, "NAMES", (*named.NAMES, "toy"))
+    return "toy"
 
 
 def _toy(inner_product):
@@ -192,9 +198,7 @@ def test_numbers_of_two_versions_of_a_factory_do_not_meet(place, tmp_path, capsy
 
 
 def test_a_file_of_weights_alone_names_its_network(place, tmp_path, monkeypatch):
-    monkeypatch.setitem(
-        registry.NETWORKS, "toy", Entry(lambda inner_product="euclidean": _toy(inner_product))
-    )
+    _register(monkeypatch)
     file = tmp_path / "mine.safetensors"
     lcv.save(lcv.build("toy", "euclidean"), file)
     pairs, found = place / "pairs.txt", []

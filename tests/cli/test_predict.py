@@ -134,6 +134,7 @@ def test_a_pair_with_everything(folder, network, capsys):
     captured = capsys.readouterr()
     assert "1 pair done: out.flo" in captured.out
     assert "--scale" in captured.out
+    assert re.search(r"^arrows are [\d.]+ times as long as the motion$", captured.out, re.MULTILINE)
     assert "72×64" in captured.err, "the plan is said before the work"
     made = {path.name for path in folder.iterdir()} - {"frame_1.png", "frame_2.png"}
     flows = {"flo", "pfm", "npy", "npz", "png"}
@@ -172,7 +173,8 @@ def test_a_clip_alone(folder, network, capsys):
     assert "flow.mp4: exists already" in said
     said = refused(capsys, "film.mkv", "-o", "other.mp4", "--backward", *network)
     assert (
-        "names one clip, to which --backward means nothing; leave it out, or name a folder" in said
+        "names one clip, and --backward has no effect on a clip; leave it out, or name a folder"
+        in said
     )
 
 
@@ -212,6 +214,13 @@ def test_the_standard_output(folder, network):
             ["a.png", "b.png", "--frames", "2"],
             "-o - writes one pair's .flo; --frames has no effect",
         ),
+        *(
+            (
+                ["a.png", "b.png", *each.split()],
+                f"-o - writes one pair's .flo; {each.split()[0]} has",
+            )
+            for each in ("--start 1", "--end 1", "--every 2", "--shard 1/2", "--truth a.flo")
+        ),
         (["film.mp4"], "-o - writes the flow of one pair of images"),
     ],
 )
@@ -229,6 +238,8 @@ frame_1.png frame_2.png -o frame_1.png
 frame_1.png frame_2.png -o no/x.flo
 frame_1.png frame_2.png -o x --format tga
 frame_1.png frame_2.png -o x --clip
+film.mp4 -o x --clip --frames 2
+film.mp4 -o x.mp4 --frames 2
 frame_1.png frame_2.png -o x.flo --frames 3
 frame_1.png frame_2.png -o x.flo --shard 3/2
 frame_1.png frame_2.png -o x.flo --scale 0
@@ -241,6 +252,7 @@ list.txt -o x
 
 def test_mistakes_are_told_before_torch_is_imported(folder):
     (folder / "list.txt").write_text("frame_1.png nope.png\n")
+    (folder / "film.mp4").touch()
     lines = MISTAKES.strip().splitlines()
     script = (
         "import sys; from lcv.cli.main import main\n"
@@ -261,7 +273,7 @@ def test_part_of_a_video(folder, network, capsys):
     text = refused(capsys, "a.mp4", "-o", "late", "--start", "9", *network)
     assert "fewer than two frames lie between --start and --end; it lasts 1.2 s" in text
     text = refused(capsys, "frame_1.png", "frame_2.png", "-o", "a.flo", "--every", "2", *network)
-    assert "to which --every means nothing" in text
+    assert "-o a.flo names one file, and --every has no effect on one pair; leave it out" in text
 
 
 def bad_png(folder: Path) -> bytes:
@@ -447,7 +459,7 @@ def test_an_option_that_cannot_be_used(folder, network, capsys, words, message):
 @pytest.mark.parametrize(
     "words", [["--frames", 2], ["--warm-start"], ["--strict"], ["--scale", 5]], ids=str
 )
-def test_an_option_that_means_nothing_to_a_file_is_refused(folder, network, capsys, words):
+def test_an_option_without_effect_on_a_file_is_refused(folder, network, capsys, words):
     before = files_of(folder)
     said = refused(capsys, "frame_1.png", "frame_2.png", "-o", "out.flo", *network, *words)
     assert str(words[0]) in said
@@ -463,6 +475,8 @@ def test_what_was_done_is_said(folder, network, capsys):
     write_image(walk / "frame_2.png", moving(1, seed=3)[0], overwrite=True)
     predict(*words)
     assert "2 pairs done, 1 done before: out" in capsys.readouterr().out
+    predict(*words)
+    assert "nothing left to do: all 3 pairs were done before: out" in capsys.readouterr().out
 
 
 def test_an_output_that_is_an_input_is_refused_always(folder, network, capsys):
@@ -556,7 +570,8 @@ def test_one_bad_frame_is_named_at_the_end_and_stops_nothing(folder, network, ca
     predict("walk", "-o", "out", *network, code=1)
     captured = capsys.readouterr()
     assert "3 pairs done, 2 failed: out" in captured.out
-    assert "lcv: all is done but for this:\n  walk/frame_3.png: not an image" in captured.err
+    assert "lcv: Everything is done except:\n  walk/frame_3.png: not an image" in captured.err
+    assert "Fix this and run the same command again; finished pairs are kept." in captured.err
     predict("walk", "-o", "out", *network, code=1)
     assert "0 pairs done, 3 done before, 2 failed: out" in capsys.readouterr().out
     said = refused(capsys, "walk", "-o", "strict", *network, "--strict")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 
 import pytest
+from rich.console import Console
 
-from lcv.cli import progress
+from lcv.cli import main, predict_progress, progress
 
 
 class Terminal(io.StringIO):
@@ -28,11 +29,27 @@ def test_without_a_terminal_there_is_nobody_to_tell(bar, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_who_interrupts_is_told_how_to_go_on(capsys):
+def test_who_interrupts_is_told_how_to_go_on(monkeypatch, capsys):
     for wanted in (True, False):
-        with pytest.raises(KeyboardInterrupt), progress.told_to_go_on(wanted=wanted):
-            raise KeyboardInterrupt
-        assert ("the same command goes on" in capsys.readouterr().err) is wanted
+
+        def interrupted(_, wanted=wanted):
+            with progress.told_to_go_on(wanted=wanted):
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(main, "_run", interrupted)
+        assert main.main(["eval"]) == 130
+        more = "; give the same command again to go on" if wanted else ""
+        assert capsys.readouterr().err == f"lcv: interrupted{more}\n"
+
+
+def test_a_log_has_no_line_that_says_nothing_is_left(monkeypatch):
+    monkeypatch.setattr(predict_progress, "LINE_SECONDS", -1.0)
+    terminal = predict_progress.Terminal(console=Console(file=io.StringIO()))
+    terminal.begin("walk", 3)
+    for _ in range(3):
+        terminal.advance()
+    lines = terminal.console.file.getvalue().splitlines()
+    assert [line.split(", ")[1] for line in lines] == ["2 of 3 pairs left", "1 of 3 pairs left"]
 
 
 def test_work_of_hours_leaves_lines(capsys):

@@ -129,8 +129,14 @@ def test_what_cannot_be_learned_is_one_sentence(home, tmp_path, capsys, more, me
         ("--model m --data x", "missing: -o/--output FOLDER"),
         ("--model m --data x -o y --margin -1", "--margin is '-1', wanted a number of 0 or more"),
         ("learn -o y.png", "missing: --model M or --weights FILE"),
-        ("learn --model m -o y.png --diameters 5 2", "--diameters is 5 2, wanted the smaller"),
-        ("learn --model m -o y.png --objective x", "lcv: --objective is 'x', wanted one of"),
+        (
+            "learn --model raft-small -o y.png --diameters 5 2",
+            "--diameters is 5 2, wanted the smaller",
+        ),
+        (
+            "learn --model raft-small -o y.png --objective x",
+            "lcv: --objective is 'x', wanted one of",
+        ),
         ("--model m --data x -o y --limit 0", "--limit is '0', wanted a whole number of 1 or more"),
     ],
 )

@@ -131,8 +131,9 @@ def test_a_difference(files, capsys):
     assert "mean difference" in capsys.readouterr().out
 
 
-def test_arrows_for_a_folder_with_one_frame_more(files):
+def test_arrows_for_a_folder_with_one_frame_more(files, capsys):
     assert view("flows", "--image", "frames", "-o", "out", "--spacing", 8) == 0
+    assert "arrows every 8 px, 2 times as long as the motion" in capsys.readouterr().out
     wanted = draw_arrows(lcv.read_image("frames/f1.png"), flow_of(11, 2.0), 8, stretch=2)
     assert np.array_equal(lcv.read_image("out/f1.png"), wanted)
 

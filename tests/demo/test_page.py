@@ -56,6 +56,7 @@ def test_the_page_in_a_real_browser(tmp_path):
             takes_no_address_and_no_other_file_for_an_upload(server)
             has_asked_nothing_of_any_other_machine(server, browser)
             has_no_websocket(server)
+            sentences_have_gone_by_themselves(browser)
             can_be_read_in_the_dark_at_390_pixels(server, browser)
             deletes_what_it_showed_when_it_is_closed(server, browser)
         finally:
@@ -335,6 +336,13 @@ def has_no_websocket(server):
     shaking = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
     key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
     assert ask(server, "/gradio_api/queue/join", **shaking, **key)[0] == 403
+
+
+def sentences_have_gone_by_themselves(browser):
+    def boxes() -> list:
+        return browser.driver.find_elements("css selector", ".toast-body")
+
+    until(lambda: not boxes(), "an end of what was said about letter.png and the small frames")
 
 
 def can_be_read_in_the_dark_at_390_pixels(server, browser):

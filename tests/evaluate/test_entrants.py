@@ -7,23 +7,11 @@ import torch
 
 import lcv
 from lcv.errors import ArgumentError, FileError
-from lcv.evaluate.entrants import Entrant, check_entrants, evaluate_entrant, parse_weights
+from lcv.evaluate.entrants import Entrant, check_entrants, evaluate_entrant
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.run import evaluate
 from lcv.evaluate.sources import records_in
 from testing import datasets
-
-
-def test_words_become_weights_by_dataset(tmp_path, monkeypatch):
-    assert parse_weights(["a.pth", "kitti=b.pth"]) == {"": "a.pth", "kitti": "b.pth"}
-    assert parse_weights([]) == {}
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "run=3.pth").touch()
-    assert parse_weights(["run=3.pth"]) == {"": "run=3.pth"}, "a file that is there is a file"
-    with pytest.raises(ArgumentError, match="'a' and 'b' are both for all datasets; wanted one"):
-        parse_weights(["a", "b"])
-    with pytest.raises(ArgumentError, match="are both for kitti; wanted one"):
-        parse_weights(["kitti=a", "kitti=b"])
 
 
 def test_the_longest_name_chooses():

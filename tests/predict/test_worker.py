@@ -70,6 +70,15 @@ def test_a_clip_of_frames_that_change_their_size_is_given_up(predictor, walk, tm
     assert not list((tmp_path / "out" / "clip").iterdir())
 
 
+def test_one_pair_that_is_left_of_a_sequence_has_no_clip_and_this_is_said(
+    predictor, walk, tmp_path, monkeypatch
+):
+    said = []
+    monkeypatch.setattr("lcv.predict.job.Listener.say", lambda _, text: said.append(text))
+    run(predictor, walk, tmp_path / "out", clip=True, every=6)
+    assert f"{walk.name}: no clip, since only one pair is left" in said
+
+
 def test_a_sequence_that_cannot_be_computed_does_not_stop_the_others(predictor, walk, tmp_path):
     small = save_frames(tmp_path / "small", 4, (32, 40))
     summary = run(predictor, [small, walk], tmp_path / "out")
@@ -117,6 +126,15 @@ def test_memory_that_runs_out_is_a_sentence_and_other_errors_are_not_hidden(
 
         monkeypatch.setattr(Predictor, "match", match)
 
+    def no_memory(*_, **__):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:  # while a pair is drawn
+        patched.setattr("lcv.predict.worker.Drawing.write", no_memory)
+        (said,) = run(predictor, walk, tmp_path / "drawn").failures
+        assert "frame_1.png: memory ran out" in said
+        with pytest.raises(LcvError, match="memory ran out"):
+            one_pair(predictor, walk, tmp_path / "a.flo")
     fail("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
     (said,) = run(predictor, walk, tmp_path / "out").failures
     assert "frame_1.png: memory ran out" in said

@@ -10,6 +10,7 @@ from typing import Any
 
 from lcv.cli.parser import Parser, device_name, positive, whole
 from lcv.errors import ArgumentError
+from lcv.models.named import check_named
 from lcv.studies.columns import COLUMNS
 from lcv.train.config import TrainConfig
 
@@ -25,6 +26,9 @@ def run(arguments: list[str]) -> int:
         return _show(options)
     if options.output is None:
         raise ArgumentError("-o is missing, wanted the study's folder; or --show FOLDER")
+    weights = None if options.weights == RANDOM else options.weights
+    if options.model or weights:
+        check_named(options.model, weights, trained=False)
 
     from lcv.studies import ablation_show
     from lcv.studies.ablation import run as run_study
@@ -133,7 +137,7 @@ def base_from(options: argparse.Namespace) -> TrainConfig:
         model |= {"weights": weights} if options.weights is not None else {}
         base = replace(base, model=replace(base.model, **model))
     else:
-        from lcv.models.registry import check_name
+        from lcv.models.named import check_name
 
         check_name(named or "raft-small")
         base = procedural_base(named or "raft-small", weights)

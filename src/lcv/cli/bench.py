@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lcv.cli.parser import Parser, device_name, positive, size, whole
 from lcv.cli.progress import one_bar_or_lines
 from lcv.errors import ArgumentError
+from lcv.models.named import check_name
 
 if TYPE_CHECKING:
     from lcv.bench import Plan
@@ -21,6 +22,8 @@ INSTALL = "matplotlib is not installed: pip install 'lcv-flow[report]'"
 def run(arguments: list[str]) -> int:
     """Exit codes: 0 all is measured, 1 a row failed and is named, 2 an error, 130 interrupted."""
     chosen = _parser().parse_args(arguments)
+    for name in chosen.model or ():
+        check_name(name)
 
     from lcv.bench import bench, bench_tables
     from lcv.bench.run import FORMAT

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from lcv.cli.parser import Parser
+from lcv.files import check_output
+from lcv.models.find import find
 
 
 def run(arguments: list[str]) -> int:
@@ -23,15 +25,14 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--half", action="store_true", help="store in float16")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
     options = parser.parse_args(arguments)
+    check_output(options.output, options.overwrite)
+    source = find(options.checkpoint)
 
-    from lcv.files import check_output
     from lcv.models.archive import read_checkpoint
-    from lcv.models.build import find, spec_of
+    from lcv.models.build import spec_of
     from lcv.models.cards import card_from
     from lcv.models.families import as_found, write_weights
 
-    check_output(options.output, options.overwrite)
-    source = find(options.checkpoint)
     model, notes = as_found(read_checkpoint(source))
     for note in notes:
         print(note)

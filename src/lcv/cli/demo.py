@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lcv.cli.parser import Parser, whole
+from lcv.models.named import check_named
 
 
 def run(arguments: list[str]) -> int:
@@ -25,6 +26,9 @@ def run(arguments: list[str]) -> int:
         "--iters", type=whole, default=12, metavar="N", help="iterations at first (%(default)s)"
     )
     chosen = parser.parse_args(arguments)
+    models = None if chosen.models is None else tuple(chosen.models.split(","))
+    for name in models or ():
+        check_named(name)
 
     from lcv.demo.serve import serve
 
@@ -32,7 +36,7 @@ def run(arguments: list[str]) -> int:
         chosen.host,
         chosen.port,
         browser=not chosen.no_browser,
-        models=None if chosen.models is None else tuple(chosen.models.split(",")),
+        models=models,
         iters=chosen.iters,
     )
     return 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lcv.cli.parser import Parser, device_name, whole
 from lcv.cli.progress import bars, told_to_go_on
 from lcv.errors import ArgumentError, FileError
+from lcv.models.named import check_named
 
 if TYPE_CHECKING:
     from lcv.evaluate.results import Result
@@ -24,6 +26,9 @@ def run(arguments: list[str]) -> int:
     if chosen.compare:
         return _compare(chosen)
     return _evaluate(chosen)
+
+
+_BY_DATASET = re.compile(r"([a-z][a-z0-9-]*)=(.+)")
 
 
 class _Model(argparse.Action):
@@ -121,6 +126,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def parse_weights(words: Iterable[str]) -> dict[str, str]:
+    """FILE or NAME for all datasets, kitti=FILE for those whose name begins so."""
+    found: dict[str, str] = {}
+    for word in words:
+        match = None if Path(word).is_file() else _BY_DATASET.fullmatch(word)
+        where, file = match.groups() if match else ("", word)
+        if where in found:
+            raise ArgumentError(
+                f"weights: {found[where]!r} and {file!r} are both for "
+                f"{where or 'all datasets'}; wanted one"
+            )
+        found[where] = file
+    return found
+
+
 def _explain() -> int:
     from lcv.evaluate.metrics import explain
     from lcv.evaluate.tables import protocol_text
@@ -145,6 +165,10 @@ def _evaluate(chosen: argparse.Namespace) -> int:
             raise FileError(f"{word}: there is no such folder or list; wanted a dataset with truth")
     if chosen.output:
         check_output(chosen.output, chosen.overwrite)
+    named = [(name, parse_weights(words)) for name, words in chosen.entrants]
+    for name, weights in named:
+        for file in weights.values() or (None,):
+            check_named(name, file)
 
     # What can be found wrong without torch, which takes seconds to import, has been.
     from lcv.evaluate.protocols import find_protocol
@@ -156,12 +180,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         validity=chosen.validity,
         warm_start=chosen.warm_start,
     )
-    from lcv.evaluate.entrants import (
-        check_entrants,
-        entrant_of,
-        evaluate_entrant,
-        parse_weights,
-    )
+    from lcv.evaluate.entrants import check_entrants, entrant_of, evaluate_entrant
     from lcv.evaluate.sources import records_in
     from lcv.train.distributed import join, leave
 
@@ -169,7 +188,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     try:
         # The benchmark is made on the CPU, so that it is the same to the bit on every machine.
         records = records_in(chosen.data, split=chosen.split, only=chosen.only, limit=chosen.limit)
-        entrants = [entrant_of(name, parse_weights(words)) for name, words in chosen.entrants]
+        entrants = [entrant_of(name, weights) for name, weights in named]
         check_entrants(entrants, records)
         results = []
         for entrant in entrants:

@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 from lcv.cli.parser import Parser, size, whole
+from lcv.models.named import check_named
 
 
 def run(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
+
+    check_named(chosen.model, chosen.weights)
 
     from lcv.export import export_model, table
     from lcv.export.make import choose_format

@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
 from jsonargparse import ArgumentParser
 
 from lcv.cli import train, train_parser
-from lcv.data.formats.image import write_image
-from lcv.errors import ArgumentError
+from lcv.errors import ArgumentError, FileError
+from lcv.models.named import check_named
 from lcv.recipes import config_from
 from lcv.train.config import TrainConfig
-from lcv.train.finetune import Plan, judge, make_plan
-from lcv.train.pictures import before_after_picture
 from lcv.words import counted
+
+if TYPE_CHECKING:
+    from lcv.train.finetune import Plan
 
 USAGE = (
     "lcv train finetune --pairs LIST|FOLDER --weights FILE [--folder FOLDER] [--SETTING VALUE …]"
@@ -34,6 +35,20 @@ def run(arguments: list[str]) -> int:
     for option in ("pairs", "weights"):
         if getattr(first, option) is None:
             raise ArgumentError(f"--{option} is missing: {USAGE}")
+    check_named(first.model, first.weights)
+    if not Path(first.pairs).exists():
+        raise FileError(
+            f"{first.pairs}: there is no such file; wanted a text file with `image1 image2 flow` on "
+            f"each line, or the folder of a dataset"
+        )
+
+    # What can be found wrong without torch, which takes seconds to import, has been.
+    import torch
+
+    from lcv.data.formats.image import write_image
+    from lcv.train.finetune import Plan, judge, make_plan
+    from lcv.train.pictures import before_after_picture
+
     device = train.device_of(first.device) or ("cuda" if torch.cuda.is_available() else "cpu")
     plan = make_plan(first.pairs, first.weights, first.model, first.folder, device)
     words = [word for word in arguments if word != train.PRINT]

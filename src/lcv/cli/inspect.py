@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, count, whole
 from lcv.errors import FileError
+from lcv.models.factory import is_factory
+from lcv.models.find import check_weights
+from lcv.models.named import check_named
 
 if TYPE_CHECKING:
     from torch import nn
@@ -44,6 +47,11 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where to write")
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
     chosen = parser.parse_args(arguments)
+    is_path = "." in chosen.model or Path(chosen.model).exists()
+    if is_path and not is_factory(chosen.model) and chosen.weights is None:
+        check_weights(chosen.model)
+    else:
+        check_named(chosen.model, chosen.weights)
 
     import json
 
@@ -111,10 +119,8 @@ def _load(name: str, weights: str | None) -> tuple[nn.Module, dict[str, str] | N
     from lcv.models.archive import read_checkpoint
     from lcv.models.build import find, from_checkpoint
     from lcv.models.embedded import EMBEDDED, embedded_file
-    from lcv.models.factory import is_factory
     from lcv.models.families import as_found
     from lcv.models.published import sha256_of
-    from lcv.models.registry import check_name
     from lcv.models.weights import model_of
     from lcv.provenance import weights_words
 
@@ -122,14 +128,11 @@ def _load(name: str, weights: str | None) -> tuple[nn.Module, dict[str, str] | N
         model = lcv.load(name, weights)
         return model, None if weights is None else weights_words(find(weights))
     if weights is not None:
-        check_name(name)
         source = find(weights)
         checkpoint = read_checkpoint(source)
         kind = model_of(checkpoint).inner_product or "euclidean"
         model, _ = from_checkpoint(checkpoint, name, kind)
     else:
-        if name not in EMBEDDED and "." not in name and not Path(name).exists():
-            lcv.load(name)  # which says what is missing
         source = embedded_file(name) if name in EMBEDDED else find(name)
         model, _ = as_found(read_checkpoint(source))
     return model, {"file": source.name, "sha256": sha256_of(source)}

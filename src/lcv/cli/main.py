@@ -107,8 +107,8 @@ def _main(arguments: list[str] | None) -> int:
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        print("lcv: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print("; ".join(("lcv: interrupted", *map(str, error.args))), file=sys.stderr)
         return 130
 
 

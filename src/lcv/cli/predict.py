@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lcv.cli.parser import Parser, device_name, frames, in_options, seconds, whole
 from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
+from lcv.cli.progress import told_to_go_on
 from lcv.errors import ArgumentError, LcvError
 from lcv.memory import parse_bytes
+from lcv.models.named import check_named
+from lcv.words import counted
 
 if TYPE_CHECKING:
     from lcv.cli.predict_inputs import Inputs
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from lcv.visual.figures import Known
 
 SHOWN_FAILURES = 20
+# These have no effect on one pair.
+FOR_MORE = ["start", "end", "every", "frames", "warm_start", "strict", "shard", "ray"]
 
 
 def run(arguments: list[str]) -> int:
@@ -161,15 +167,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _to_stdout(chosen: argparse.Namespace, inputs: Inputs) -> int:
     """The flow of one pair as .flo on the standard output, and nothing else there."""
-    maps = ("format", "look", "overlay", "backward", "occlusion", "warp_error", "clip", "scale")
-    for name in (*maps, "overwrite", "frames", "strict", "warm_start", "ray"):
-        if getattr(chosen, name):
-            option = name.replace("_", "-")
-            raise ArgumentError(
-                f"-o - writes one pair's .flo; --{option} has no effect, leave it out"
-            )
     if not inputs.is_one_pair:
         raise ArgumentError("-o - writes the flow of one pair of images; name a folder for more")
+    maps = ["format", "look", "overlay", "backward", "occlusion", "warp_error", "clip", "scale"]
+    for option in _given(chosen, [*maps, "truth", "overwrite", *FOR_MORE]):
+        raise ArgumentError(f"-o - writes one pair's .flo; {option} has no effect, leave it out")
     if sys.stdout.isatty():
         raise ArgumentError(
             "-o - writes a binary file, and the output is a terminal; pipe it elsewhere"
@@ -184,6 +186,8 @@ def _to_stdout(chosen: argparse.Namespace, inputs: Inputs) -> int:
 def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
     place, outputs, clip = _outputs(chosen, inputs)
     truth = _truth(chosen, inputs)
+    named = chosen.model or (None if chosen.weights else "raft-large")
+    check_named(named, chosen.weights)
 
     # What can be found wrong without torch, which takes seconds to import, has been.
     from lcv.cli.predict_progress import Terminal
@@ -214,7 +218,6 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         truth=truth,
         selection=Selection(chosen.start, chosen.end, chosen.every, chosen.frames),
     )
-    named = chosen.model or (None if chosen.weights else "raft-large")
     model, weights = network_and_weights(named, chosen.weights)
     options = {
         "model": model,
@@ -227,7 +230,8 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         "precision": chosen.precision,
         "max_side": chosen.max_side,
     }
-    with Terminal(chosen.quiet) as terminal:
+    going_on = told_to_go_on(wanted=isinstance(place, Path))
+    with Terminal(chosen.quiet) as terminal, going_on:
         for note in inputs.notes:
             terminal.say(note)
         own = str(weights or model)
@@ -259,6 +263,8 @@ def _outputs(
     meaning = meaning_of(chosen.output)
     if chosen.clip and all(sequence.length == 2 for sequence in inputs.sequences):
         raise ArgumentError("--clip needs more than two frames in a row, and here are only pairs")
+    if chosen.frames == 2 and (chosen.clip or meaning == "clip"):
+        raise ArgumentError("--frames 2 leaves one pair, too little for a clip; take 3 or more")
     if meaning != "folder":
         _check_one_file(chosen, inputs, meaning)
     shared = "--ray" if chosen.ray else "--shard"
@@ -272,8 +278,8 @@ def _outputs(
         outputs = wanted_outputs(formats_for(out, formats, chosen.look), **maps)
         if chosen.scale is not None and all(o.what not in ("png", "look") for o in outputs):
             raise ArgumentError(
-                f"-o {chosen.output}: --scale is that of a picture, and none is asked for; leave it "
-                f"out, or add png to --format"
+                f"-o {chosen.output}: --scale only affects pictures, and no picture is written; "
+                f"leave it out, or add png to --format"
             )
         place = Named(out, outputs)
         place.check(inputs.sequences[0].files, chosen.overwrite)
@@ -311,10 +317,11 @@ def _truth(chosen: argparse.Namespace, inputs: Inputs) -> Known | None:
 
 
 def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) -> None:
-    """Refuse what means nothing to a single file or clip."""
-    refused = ["start", "end", "frames", "warm_start", "strict", "ray"]
+    """Refuse what has no effect on a single file or clip."""
+    refused, what = FOR_MORE, "one pair"
     if meaning == "clip":
-        refused = ["format", "look", "backward", "occlusion", "warp_error", "ray"]
+        refused = ["format", "look", "backward", "occlusion", "warp_error", "shard", "ray"]
+        what = "a clip"
         if len(inputs.sequences) != 1 or inputs.is_one_pair:
             raise ArgumentError(
                 f"-o {chosen.output} names one clip, wanted one video or folder of frames for it; "
@@ -325,22 +332,31 @@ def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) ->
             f"-o {chosen.output} names one file, but the input is not one pair of images; name a "
             f"folder"
         )
-    given = [name for name in refused if getattr(chosen, name)]
-    given += ["every"] * (meaning == "file" and chosen.every > 1)
-    for name in [*given, *["shard"] * (chosen.shard.total > 1)]:
+    for option in _given(chosen, refused):
         raise ArgumentError(
-            f"-o {chosen.output} names one {meaning}, to which --{name.replace('_', '-')} means "
-            f"nothing; leave it out, or name a folder"
+            f"-o {chosen.output} names one {meaning}, and {option} has no effect on {what}; leave "
+            f"it out, or name a folder"
         )
+
+
+def _given(chosen: argparse.Namespace, names: list[str]) -> Iterator[str]:
+    """Those of the options that the command line has."""
+    unsaid = {"every": 1, "shard": (1, 1)}
+    for name in names:
+        if (value := getattr(chosen, name)) and value != unsaid.get(name):
+            yield f"--{name.replace('_', '-')}"
 
 
 def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     """What was done, on the standard output."""
     for note, count in summary.notes.items():
         print(f"{note} ({count} pairs)" if count > 1 else note)
-    parts = ["1 pair done" if summary.done == 1 else f"{summary.done} pairs done"]
-    parts += [f"{summary.there} done before"] if summary.there else []
-    parts += [f"{len(summary.failed)} failed"] if summary.failed else []
+    parts = [f"{counted(summary.done, 'pair')} done"]
+    parts += [f"{summary.there:,} done before"] if summary.there else []
+    parts += [f"{len(summary.failed):,} failed"] if summary.failed else []
+    if summary.there and not summary.done and not summary.failed:
+        before = "the pair was" if summary.there == 1 else f"all {summary.there:,} pairs were"
+        parts = [f"nothing left to do: {before} done before"]
     which = "" if chosen.shard.total == 1 else f"shard {chosen.shard.number}/{chosen.shard.total}: "
     print(f"{which}{', '.join(parts)}: {chosen.output}")
     for clip in summary.clips:
@@ -348,9 +364,9 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     if summary.scales and chosen.scale is None:
         low, high = min(summary.scales), max(summary.scales)
         if low == high:
-            print(f"full colour is {low:g} pixels; --scale {low:g} draws others alike")
+            print(f"full colour is {low:g} px; --scale {low:g} draws others alike")
         else:
-            print(f"full colour is {low:g} to {high:g} pixels; --scale {high:g} draws all alike")
+            print(f"full colour is {low:g} to {high:g} px; --scale {high:g} draws all alike")
 
 
 def _failures(summary: Summary) -> str:
@@ -360,5 +376,5 @@ def _failures(summary: Summary) -> str:
         lines.append(f"  and {len(summary.failures) - SHOWN_FAILURES} more")
     if not summary.done + summary.there:
         return "\n".join(["nothing could be done:", *lines])
-    hint = "Correct that, and give the same command again: what is done is kept."
-    return "\n".join(["all is done but for this:", *lines, hint])
+    hint = "Fix this and run the same command again; finished pairs are kept."
+    return "\n".join(["Everything is done except:", *lines, hint])

@@ -70,13 +70,11 @@ class Terminal(Listener):
             self.times.append((time.monotonic(), pairs))
         if self.task is not None:
             self.progress.update(self.task, advance=pairs, speed=self.speed())
-        if not self.console.is_terminal and time.monotonic() - self.last_line > LINE_SECONDS:
+        is_due = time.monotonic() - self.last_line > LINE_SECONDS and self.left != 0
+        if is_due and not self.console.is_terminal:
             self.last_line = time.monotonic()
-            left = (
-                ""
-                if self.left is None
-                else f"{self.left} of {counted(self.total or 0, 'pair')} left"
-            )
+            left = "" if self.left is None else f"{self.left} of {counted(self.total or 0, 'pair')}"
+            left += " left" * bool(left)
             self.say(", ".join(part for part in (self.name, left, self.speed()) if part))
 
     def speed(self) -> str:

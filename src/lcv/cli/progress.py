@@ -64,12 +64,12 @@ def one_bar_or_lines(every: int = 1) -> Iterator[Tell]:
 
 @contextmanager
 def told_to_go_on(*, wanted: bool = True) -> Iterator[None]:
-    """Where Ctrl-C ends the block, how to go on."""
+    """Where Ctrl-C ends the block, `lcv` says how to go on."""
     try:
         yield
     except KeyboardInterrupt:
         if wanted:
-            print("lcv: finished pairs are kept; the same command goes on", file=sys.stderr)
+            raise KeyboardInterrupt("give the same command again to go on") from None
         raise
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, count, device_name, not_negative, whole
-from lcv.cli.progress import one_bar_or_lines
+from lcv.cli.progress import one_bar_or_lines, told_to_go_on
 from lcv.errors import ArgumentError
 from lcv.files import make_folder
+from lcv.models.named import check_named
 
 if TYPE_CHECKING:
     from lcv.studies.robustness.run import Network
@@ -111,6 +112,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _study(chosen: argparse.Namespace) -> int:
+    check_models(chosen.models)
+
     from lcv.evaluate.protocols import find_protocol
     from lcv.studies.patch_file import load_patch
     from lcv.studies.robustness.pairs import open_source
@@ -119,7 +122,6 @@ def _study(chosen: argparse.Namespace) -> int:
     from lcv.studies.robustness.run import run_study
     from lcv.studies.robustness.write import write_outputs
 
-    check_models(chosen.models)
     protocol = find_protocol(chosen.protocol).changed(chosen.iters)
     known = with_patches([load_patch(file) for file in chosen.patch], chosen.rule, chosen.margin)
     names = chosen.stress
@@ -131,7 +133,7 @@ def _study(chosen: argparse.Namespace) -> int:
     networks = networks_of(chosen.models)
     folder = Path(chosen.output)
     make_folder(folder)
-    with one_bar_or_lines() as progress:
+    with one_bar_or_lines() as progress, told_to_go_on():
         study = run_study(
             networks,
             sources,
@@ -164,6 +166,8 @@ def _study(chosen: argparse.Namespace) -> int:
 def check_models(models: Sequence[tuple[str | None, str | None]] | None) -> None:
     if not models:
         raise ArgumentError("missing: --model M or --weights FILE, a network to put under stress")
+    for named, weights in models:
+        check_named(named, weights)
 
 
 def networks_of(models: Sequence[tuple[str | None, str | None]]) -> list[Network]:

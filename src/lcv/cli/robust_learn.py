@@ -82,14 +82,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _learn(chosen: argparse.Namespace) -> int:
+    robust.check_models(chosen.models)
+    if len(chosen.models) != 1:
+        raise ArgumentError(f"lcv robust learn: {len(chosen.models)} networks, wanted one --model")
+
     from lcv.provenance import provenance
     from lcv.studies.patch import STARTS, PatchConfig, learn_patch
     from lcv.studies.patch_file import check_patch_output, load_patch, save_patch
     from lcv.studies.patch_frames import dataset_frames, procedural_frames
 
-    robust.check_models(chosen.models)
-    if len(chosen.models) != 1:
-        raise ArgumentError(f"lcv robust learn: {len(chosen.models)} networks, wanted one --model")
     low, high = chosen.diameters
     if low > high:
         raise ArgumentError(f"--diameters is {low:g} {high:g}, wanted the smaller one first")

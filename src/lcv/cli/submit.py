@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lcv.cli.parser import Parser, device_name, whole
 from lcv.cli.progress import one_bar, told_to_go_on
 from lcv.errors import ArgumentError
+from lcv.models.named import check_named
 
 if TYPE_CHECKING:
     from lcv.evaluate.submission_check import Fault
@@ -78,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _submit(chosen: argparse.Namespace) -> int:
+    check_named(chosen.model, chosen.weights)
+
     from lcv.evaluate.protocols import PROTOCOLS
     from lcv.evaluate.submit import write_submission
     from lcv.models.build import load

@@ -14,6 +14,8 @@ from typing import Any
 from lcv.cli.parser import device_name
 from lcv.cli.train_parser import HELP, make_parser, parse
 from lcv.errors import ArgumentError, FileError
+from lcv.models.find import check_weights
+from lcv.models.named import check_name
 from lcv.recipes import config_from, load_stages, recipe_names, warm_start_of
 from lcv.train.config import Stages, TrainConfig
 
@@ -50,8 +52,11 @@ def run(arguments: list[str]) -> int:
         print(json.dumps({"stages": said} if len(said) > 1 else said[name], indent=2))
         return 0
     first = next(iter(stages.values()))
+    check_name(first.model.name)
     if chosen["start"] is None:
         check_start(first)
+        if chosen["resume"] is None and first.model.weights is not None:
+            check_weights(first.model.weights)
     missing = warm_start_of(arguments[0]) if first.model.weights is None else None
     if missing is not None and _is_first():
         print(f"note: --model.weights is not given: {missing}", file=sys.stderr)

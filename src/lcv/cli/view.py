@@ -82,7 +82,7 @@ def add_scale(parser: argparse.ArgumentParser) -> None:
         "--scale",
         type=positive,
         metavar="PX",
-        help="motion in full colour; by default the longest of all inputs, which is printed",
+        help="motion in full colour (99 %% of the motion of all inputs is below it; printed)",
     )
 
 

@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
     frames, rate, flows = _frames(chosen.frames, flows, count)
     scale = chosen.scale
     if scale is None:
-        scale = _longest(flows)
+        scale = _scale_of(flows)
         print(f"scale: {scale:g} px is full colour; --scale {scale:g} draws others to compare")
     rate = rate if chosen.fps is None else Fraction(chosen.fps)
     written = 0
@@ -172,7 +172,7 @@ def _common_count(folders: dict[str, Path], flows: Flows) -> int:
     return next(iter(counts.values()))
 
 
-def _longest(flows: Flows) -> float:
+def _scale_of(flows: Flows) -> float:
     """One scale for the whole video, found by reading every flow once before it is drawn."""
     from lcv.visual.figures import common_scale
 

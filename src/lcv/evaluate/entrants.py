@@ -6,7 +6,6 @@ row for the two: raft-large with {"": "raft-sintel", "kitti": "raft-kitti"}.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,10 +18,8 @@ from lcv.evaluate.run import Readable, evaluate
 from lcv.models.build import find, load, network_and_weights
 from lcv.models.embedded import EMBEDDED, embedded_file
 from lcv.models.factory import label_of
+from lcv.models.named import check_name
 from lcv.models.published import PUBLISHED
-from lcv.models.registry import check_name
-
-_BY_DATASET = re.compile(r"([a-z][a-z0-9-]*)=(.+)")
 
 
 @dataclass(frozen=True)
@@ -55,21 +52,6 @@ def entrant_of(model: str | None, weights: dict[str, str]) -> Entrant:
         if found is not None:
             weights = weights or {"": str(found)}
     return Entrant(model, weights)
-
-
-def parse_weights(words: Iterable[str]) -> dict[str, str]:
-    """FILE or NAME for all datasets, kitti=FILE for those whose name begins so."""
-    found: dict[str, str] = {}
-    for word in words:
-        match = None if Path(word).is_file() else _BY_DATASET.fullmatch(word)
-        where, file = match.groups() if match else ("", word)
-        if where in found:
-            raise ArgumentError(
-                f"weights: {found[where]!r} and {file!r} are both for "
-                f"{where or 'all datasets'}; wanted one"
-            )
-        found[where] = file
-    return found
 
 
 def check_entrants(entrants: Iterable[Entrant], records: Sequence[Readable]) -> None:

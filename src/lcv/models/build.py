@@ -17,12 +17,12 @@ from lcv.models.archive import Checkpoint, read_checkpoint
 from lcv.models.embedded import EMBEDDED, embedded_file
 from lcv.models.factory import Factory, find_factory, is_factory
 from lcv.models.find import find
+from lcv.models.named import check_name, no_weights_of, told_apart
 from lcv.models.published import PUBLISHED
 from lcv.models.registry import (
     NETWORKS,
     Spec,
     check_inner_product,
-    check_name,
     check_options,
     plain,
 )
@@ -42,9 +42,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger("lcv")
-
-SUFFIXES = (".safetensors", ".pth", ".pt", ".ckpt", ".tar", ".npz")
-"""Of files with weights."""
 
 
 def build(name: str, inner_product: str = "elliptical", **options: Any) -> nn.Module:
@@ -119,17 +116,10 @@ def network_and_weights(
     Of a file, or of published weights, the network is the one that they are for. The name of a
     network or of embedded weights is left as it is.
     """
-    if name is not None and (name in PUBLISHED or Path(name).suffix in SUFFIXES):
-        if weights is not None:
-            raise ArgumentError(
-                f"the model is the file {name!r}, and weights are given too: {str(weights)!r}; "
-                f"leave one of them out"
-            )
-        name, weights = None, name
+    name, weights = told_apart(name, weights)
     if name is not None:
         return name, weights
-    if weights is None:
-        raise ArgumentError(f"no network is named; there are {', '.join(NETWORKS)}")
+    assert weights is not None
     if str(weights) in EMBEDDED and not Path(weights).is_file():
         return EMBEDDED[str(weights)], weights
     if str(weights) in PUBLISHED and not Path(weights).is_file():
@@ -169,10 +159,7 @@ def load(
     if not is_factory(name):
         check_options(name, options)
     if weights is None:
-        raise WeightsError(
-            f"{name}: no weights of this network come with the package (there are those of "
-            f"{', '.join(EMBEDDED)}); give weights=FILE, a checkpoint of {name}"
-        )
+        raise no_weights_of(name)
     model, notes = from_checkpoint(read_checkpoint(find(weights)), name, inner_product, **options)
     for note in notes:
         logger.warning("%s", note)

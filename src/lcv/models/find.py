@@ -16,6 +16,15 @@ def find(weights: str | os.PathLike[str]) -> Path:
 
     A file comes first. No name is of both kinds: the authors' small RAFT is raft-small-things.
     """
+    check_weights(weights)
+    if Path(weights).is_file():
+        return Path(weights)
+    name = str(weights)
+    return embedded_file(name) if name in EMBEDDED else fetch(name)
+
+
+def check_weights(weights: str | os.PathLike[str]) -> None:
+    """Refuse what is neither a file nor the name of weights; nothing is fetched."""
     if not isinstance(weights, str | os.PathLike):
         hint = " (for a state_dict, build the network and call load_state_dict)"
         raise ArgumentError(
@@ -28,12 +37,8 @@ def find(weights: str | os.PathLike[str]) -> Path:
         )
     path = Path(weights)
     try:
-        if path.is_file():
-            return path
-        if str(weights) in EMBEDDED:
-            return embedded_file(str(weights))
-        if str(weights) in PUBLISHED:
-            return fetch(str(weights))
+        if path.is_file() or str(weights) in (*EMBEDDED, *PUBLISHED):
+            return
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, wanted a checkpoint file")
     except OSError as error:

@@ -13,12 +13,10 @@ from torch import nn
 from lcv.errors import ArgumentError, WeightsError
 from lcv.inner_product import INNER_PRODUCTS
 from lcv.models.ddflow import DDFlow, ddflow
-from lcv.models.embedded import EMBEDDED
-from lcv.models.factory import is_factory
+from lcv.models.named import check_name
 from lcv.models.raft import RAFT, peers, raft_large, raft_small
 from lcv.models.types import Family, Peer
 from lcv.models.vcn import VCN, vcn, vcn_small
-from lcv.words import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -54,29 +52,6 @@ class Spec:
 
     def as_dict(self) -> dict[str, Any]:
         return {key: value for key, value in asdict(self).items() if value is not None}
-
-
-def check_name(name: Any, embedded: bool = False) -> None:
-    """Refuse what is neither the name of a network nor that of a factory.
-
-    embedded: the caller takes the names of embedded weights too, so they are listed with the rest
-    """
-    if not isinstance(name, str):
-        raise ArgumentError(
-            f"the model is a {type(name).__name__}, wanted one of the names {', '.join(NETWORKS)}"
-        )
-    if name in EMBEDDED and name not in NETWORKS:
-        raise ArgumentError(
-            f"{name!r} names weights that come with the package and no network of its own, wanted "
-            f"the network, {EMBEDDED[name]!r}"
-        )
-    if name not in NETWORKS and not is_factory(name):
-        known = dict.fromkeys((*NETWORKS, *(EMBEDDED if embedded else ())))
-        raise ArgumentError(
-            f"unknown model {name[:80]!r}{did_you_mean(name, known)}; there are "
-            f"{', '.join(known)}, and `lcv models` says more about each; for a network of your own, "
-            f"write package.module:factory or file.py:factory"
-        )
 
 
 def check_inner_product(kind: Any) -> None:

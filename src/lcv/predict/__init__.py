@@ -21,6 +21,7 @@ of a sequence only; reduced and tiles serve frames that are large.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,12 +31,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     # Imported when they are used: the command line asks this room for little things first.
-    if name == "Predictor":
-        from lcv.predict.predictor import Predictor
-
-        return Predictor
-    if name == "FlowResult":
-        from lcv.predict.result import FlowResult
-
-        return FlowResult
-    raise AttributeError(f"module 'lcv.predict' has no attribute {name!r}")
+    file = {"Predictor": "predictor", "FlowResult": "result"}.get(name)
+    if file is None:
+        raise AttributeError(f"module 'lcv.predict' has no attribute {name!r}")
+    return getattr(import_module(f"lcv.predict.{file}"), name)

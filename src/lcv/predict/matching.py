@@ -137,9 +137,7 @@ def match_whole(
 def with_companions(flows: Flows, images: tuple[Tensor, Tensor], wanted: Wanted) -> Flows:
     """What follows from the two flows and the two images, (1, 3, h, w), without the network."""
     flow, low, backward, occluded, error = flows
-    flow = flow.float()
-    if backward is not None:
-        backward = backward.float()
+    flow, backward = flow.float(), None if backward is None else backward.float()
     if wanted.occlusion and backward is not None:
         occluded, _ = occluded_by_consistency(flow, backward)
     if wanted.warp_error:

@@ -55,9 +55,11 @@ class Plan:
     @property
     def text(self) -> str:
         """The plan in a sentence."""
-        size = f"{self.width}×{self.height}: {self.strategy}"
+        how = "your network's own way" if self.strategy == "own" else self.strategy
+        size = f"{self.width}×{self.height}: {how}"
         limit = "" if self.limit is None else f" of {in_words(self.limit)}"
-        memory = "" if self.bytes is None else f", about {in_words(self.bytes)}{limit}"
+        known = f", about {in_words(self.bytes or 0)}{limit}"
+        memory = "; memory is measured at this pair" if self.bytes is None else known
         if self.tiling is None:
             return f"{size}{memory}"
         t = self.tiling

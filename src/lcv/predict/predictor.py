@@ -86,10 +86,8 @@ class Predictor:
         self.name = model if isinstance(model, str) and model in EMBEDDED else built
         self.matcher = matcher_for(network, self.name, iters, pad, half)
         if strategy not in ("auto", *self.matcher.strategies):
-            known = ", ".join(self.matcher.strategies)
-            raise ArgumentError(
-                f"unknown strategy {strategy!r} for {self.name}; there are auto, {known}"
-            )
+            known = ", ".join(("auto", *self.matcher.strategies))
+            raise ArgumentError(f"unknown strategy {strategy!r} for {self.name}; there are {known}")
         costs = costs_of(built, self.device.type)
         self.planner = Planner(self.name, costs, self.matcher, self.device, strategy)
         self.max_memory = None
@@ -143,9 +141,8 @@ class Predictor:
 
     def computed_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) at which the network sees frames of this size."""
-        return (
-            (height, width) if self.max_side is None else reduced_size(height, width, self.max_side)
-        )
+        given = height, width
+        return given if self.max_side is None else reduced_size(*given, self.max_side)
 
     def take(self, frame: Frame, reused: bool = False) -> Encoded:
         """A frame on the device, its size held against the network's least; nothing encoded."""
@@ -214,7 +211,7 @@ class Predictor:
         if min(size) < least:
             is_reduced = full not in (None, size)
             why = f", reduced by max_side={self.max_side}" if is_reduced else ""
-            advice = "Allow a larger max_side." if is_reduced else "Enlarge the frames first."
+            advice = "Use a larger max_side." if is_reduced else "Enlarge the frames first."
             raise ShapeError(
                 f"{name} is {in_words(size)} pixels{why}; {self.name} needs at least "
                 f"{least}×{least}. {advice}"
@@ -224,7 +221,7 @@ class Predictor:
         """Refuse a warm start of a network that cannot be started anywhere."""
         if warm_start and not self.matcher.model.takes_flow_init:
             raise ArgumentError(
-                f"{self.name} takes no flow to start from, so warm_start means nothing to it; "
+                f"{self.name} takes no flow to start from, so warm_start has no effect; "
                 f"leave it out, or use raft-large or raft-small"
             )
 

@@ -55,9 +55,8 @@ class FlowResult:
     def __repr__(self) -> str:
         height, width, _ = self.flow.shape
         length = np.hypot(self.flow[..., 0], self.flow[..., 1])
-        return (
-            f"FlowResult({width}×{height}, mean {length.mean():.2f} px, longest {length.max():.1f})"
-        )
+        lengths = f"mean {length.mean():.2f} px, longest {length.max():.1f}"
+        return f"FlowResult({width}×{height}, {lengths})"
 
     def _repr_png_(self) -> bytes:
         """The picture, as a notebook shows it."""

@@ -119,6 +119,8 @@ class Run:
                 )
             elif shown and len(pairs) > 1:
                 self._make_clip(folder, sequence, shown)
+            elif shown and self.job.selection != EVERYTHING:
+                worker.listener.say(f"{title(sequence)}: no clip, since only one pair is left")
 
     def _make_clip(self, folder: JobFolder, sequence: Sequence, shown: list[int]) -> None:
         worker, arrows = self.worker, self.job.arrows

@@ -44,11 +44,7 @@ def _scales(flow_of: FlowOf, sequence: Sequence, chosen: frozenset[int] | None) 
     only = None if chosen is None else chosen | {pair + 1 for pair in chosen}
     before: RawFrame | None = None
     for frame in sequence.frames(only=only):
-        if (
-            before is not None
-            and before.index + 1 == frame.index
-            and (chosen is None or before.index in chosen)
-        ):
+        if before and before.index + 1 == frame.index and (not chosen or before.index in chosen):
             with suppress(LcvError):  # the job says so when it comes to this pair
                 yield own_scale(flow_of(before.image, frame.image))
         before = frame

@@ -7,9 +7,9 @@ and so do the parts of a job that workers of a cluster compute.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -202,13 +202,15 @@ class _Pass:
 
     def _pair(self, before: RawFrame, after: RawFrame) -> None:
         """Compute a pair; it is finished behind the next ones, unless they start from it."""
-        pending = self._begin(before, after)
+        with memory_told(before.label):
+            pending = self._begin(before, after)
         if pending is None:
             self.stream.reset()
         elif self.worker.draws:
             self.worker.scales.of(self.sequence)  # which may need the predictor
         low = self.stream.low
-        self.behind.do(lambda: self._finish(before, after, pending, low))
+        finish = memory_told(before.label)(self._finish)
+        self.behind.do(lambda: finish(before, after, pending, low))
         if self.job.warm_start:
             self.behind.join()
             if (title(self.sequence), before.index) in self.worker.summary.failed:
@@ -233,15 +235,6 @@ class _Pass:
         except LcvError as error:
             self.worker.fail(error)
             return None
-        except (MemoryError, RuntimeError) as error:
-            known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-            if not known and "allocate memory" not in str(error):
-                raise
-            raise ArgumentError(
-                f"{before.label}: memory ran out. Something else may have taken what was free at the "
-                f"start: say --max-memory with less than was planned, and --overwrite, since that "
-                f"gives other bits"
-            ) from error
 
     def _finish(self, before: RawFrame, after: RawFrame, pending: Pending | None, low: Any) -> None:
         """Draw, write and record a pair."""
@@ -302,3 +295,19 @@ class _Pass:
             return None
         low = np.load(self._path(pair, LOW), allow_pickle=False)
         return torch.from_numpy(low).to(self.worker.predictor.device)
+
+
+@contextmanager
+def memory_told(label: str) -> Iterator[None]:
+    """Where memory runs out in the block, an error that names the frame and says what to do."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not known and "allocate memory" not in str(error):
+            raise
+        raise ArgumentError(
+            f"{label}: memory ran out. Something else may have taken what was free at the start: say "
+            f"--max-memory with less than was planned, and --overwrite, since that gives slightly "
+            f"different flow"
+        ) from error

@@ -19,8 +19,10 @@ from typing import Any, cast
 
 from lcv.errors import ArgumentError, FileError
 from lcv.files import read_json, write_text
+from lcv.models.archive import read_checkpoint
 from lcv.models.build import find
 from lcv.models.published import sha256_of
+from lcv.models.weights import kind_of_w
 from lcv.recipes.stored import config_from
 from lcv.studies.ablation_base import check_size, network_for
 from lcv.studies.ablation_split import (
@@ -160,7 +162,9 @@ def prepare(
     check_size(base)
     base, _ = settled(base, cast(Any, network_for(base.model)))
     _check_folder(folder)
-    weights = None if base.model.weights is None else sha256_of(find(base.model.weights))
+    weights = None
+    if base.model.weights is not None:
+        weights = sha256_of(_without_w(find(base.model.weights), columns))
     base, lists = held_out_config(replace(base, folder=""), folder, split)
     own = (
         {"procedural": "procedural"}
@@ -246,6 +250,17 @@ def _check(base: TrainConfig, seeds: Sequence[int], pairs: int) -> None:
             f"validate_every is {base.validate_every} and there are {base.steps} steps; wanted 1 to "
             f"{base.steps}, so that a best checkpoint can be chosen"
         )
+
+
+def _without_w(weights: Path, columns: Sequence[Column]) -> Path:
+    """The file, from which every column can start."""
+    kind = kind_of_w(read_checkpoint(weights).state)
+    if kind is not None and any(column.inner_product != kind for column in columns):
+        raise ArgumentError(
+            f"weights are {weights.name}, which has a W already, and the columns start without one; "
+            f"give others, such as raft-small-vanilla, or take W out with `lcv fold`"
+        )
+    return weights
 
 
 def _check_folder(folder: Path) -> None:

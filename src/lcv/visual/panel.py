@@ -25,7 +25,7 @@ def panel_of_pictures(left: np.ndarray, right: np.ndarray, scale: float) -> np.n
     factor = -(-2 * left.shape[1] // WIDEST)
     pictures = [np.asarray(Image.fromarray(each).reduce(factor)) for each in (left, right)]
     pictures[1] = with_wheel(pictures[1])
-    return side_by_side(pictures, ["frame", f"flow; full colour is {scale:.3g} pixels"])
+    return side_by_side(pictures, ["frame", f"flow; full colour is {scale:.3g} px"])
 
 
 def with_arrows(image: np.ndarray, flow: np.ndarray, scale: float) -> np.ndarray:
