@@ -65,8 +65,7 @@ def test_nothing_is_overwritten_unasked(result, tmp_path):
         ("flow.txt", {}, FileError, "nothing can be written with the ending '.txt', wanted one of"),
         ("flow", {}, FileError, "with the ending ''"),
         ("flow.flo", {"format": "kitti"}, FileError, "KITTI's flow is a .png, got the ending"),
-        ("flow.flo", {"format": "npy"}, FileError, "the format 'npy' needs the ending .npy"),
-        ("flow.flo", {"format": "exr"}, ArgumentError, "unknown format 'exr'; there are kitti"),
+        ("flow.flo", {"format": "npy"}, ArgumentError, "format is 'npy', wanted 'kitti' or none"),
         ("nowhere/flow.flo", {}, FileError, "the folder .* does not exist"),
     ],
 )

@@ -13,8 +13,7 @@ from lcv.losses.occlusion import occluded_by_consistency
 from lcv.models.fast import Prepared
 from lcv.models.types import FlowModel, FlowOutput, Role, is_flow_model
 
-TILES = "tiles"
-"""The strategy that cuts frames into tiles, for networks that can start from a given flow."""
+TILES = "tiles"  # the strategy that cuts frames into tiles, for networks that can start from a flow
 
 
 class Wanted(NamedTuple):

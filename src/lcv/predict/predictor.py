@@ -149,7 +149,9 @@ class Predictor:
         size = self.computed_size(*frame.size)
         self._check_size(size, frame.name, frame.size)
         image = frame.image if size == frame.size else reduced(frame.image, size)
-        return Encoded(image.to(self.device), reused, frame.size)
+        if self.device.type == "cuda" and not image.is_cuda:
+            image = image.pin_memory()  # an upload from elsewhere waits until the device is idle
+        return Encoded(image.to(self.device, non_blocking=True), reused, frame.size)
 
     def match(
         self,

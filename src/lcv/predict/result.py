@@ -55,8 +55,9 @@ class FlowResult:
     def __repr__(self) -> str:
         height, width, _ = self.flow.shape
         length = np.hypot(self.flow[..., 0], self.flow[..., 1])
-        lengths = f"mean {length.mean():.2f} px, longest {length.max():.1f}"
-        return f"FlowResult({width}×{height}, {lengths})"
+        return (
+            f"FlowResult({width}×{height}, mean {length.mean():.2f} px, longest {length.max():.1f})"
+        )
 
     def _repr_png_(self) -> bytes:
         """The picture, as a notebook shows it."""
@@ -75,8 +76,7 @@ class FlowResult:
 
         .flo, .pfm, .flo5, .npy, .npz: the flow itself, every bit of it
         .png, .jpg, .ppm:              the picture, with the scale `max_flow`
-        format: "kitti" writes KITTI's 16-bit encoding of the flow to a .png instead; any other
-        ending without its dot must be the one that the name has
+        format: "kitti" writes KITTI's 16-bit encoding of the flow to a .png instead
 
         The file appears whole or not at all, and replaces another only with `overwrite=True`.
         """
@@ -86,11 +86,9 @@ class FlowResult:
                 raise FileError(f"{path}: KITTI's flow is a .png, got the ending {suffix!r}")
             write_kitti(path, self.flow, None, overwrite)
             return
-        if format is not None and f".{format}" not in (*FLOWS, *PICTURES):
-            known = ", ".join(each[1:] for each in (*FLOWS, *PICTURES))
-            raise ArgumentError(f"unknown format {format!r}; there are kitti, {known}")
-        if format is not None and f".{format}" != suffix:
-            raise FileError(f"{path}: the format {format!r} needs the ending .{format}")
+        if format is not None:
+            why = "any other is chosen by the ending of the name"
+            raise ArgumentError(f"format is {format!r}, wanted 'kitti' or none; {why}")
         if suffix in FLOWS:
             write_flow(path, self.flow, overwrite=overwrite)
         elif suffix in PICTURES:
