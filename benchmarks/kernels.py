@@ -151,12 +151,13 @@ def box_bytes(coords: Tensor, channels: int, size: int) -> float:
 
 
 def lookups() -> Iterator[Row]:
-    """Both lookups: fp16 as in prediction, float32 as in training."""
+    """Both lookups: fp16 as in prediction, bf16 and float32 as in training."""
     window = {"levels": LEVELS, "rx": RADIUS, "ry": RADIUS}
     outputs, cells = LEVELS * (2 * RADIUS + 1) ** 2, LEVELS * (2 * RADIUS + 2) ** 2
     for b, c, h, w, dtype in (
         (1, 256, 55, 128, torch.float16),
         (1, 256, 136, 240, torch.float16),
+        (12, 256, 46, 62, torch.bfloat16),
         (12, 256, 46, 62, torch.float32),
     ):
         named = f"{b}×{c}×{h}×{w} {str(dtype).removeprefix('torch.')}"
