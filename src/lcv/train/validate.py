@@ -72,11 +72,6 @@ def held_out_pairs(
         yield made.image1, made.image2, made.flow, valid
 
 
-def file_pairs(folder: str, device: torch.device) -> Iterator[Pair]:
-    """The pairs with truth of a dataset on disk."""
-    return read_pairs(records_in([folder]), device)
-
-
 def read_pairs(records: Iterable[Readable], device: torch.device) -> Iterator[Pair]:
     """Records with truth as batches of one."""
     for record in records:
