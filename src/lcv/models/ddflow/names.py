@@ -14,11 +14,10 @@ checkpoint has raw_P and raw_D; the authors' LCV code adds them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import nn
 
 from lcv.inner_product.convert import AUTHORS_KEYS, from_authors, to_authors
 from lcv.models.ddflow.pyramid import LEVELS, WIDTHS
@@ -91,37 +90,24 @@ def to_tensorflow(state: State) -> State:
     return variables
 
 
-def _recognise_tensorflow(state: State) -> Named | None:
-    known = any(key.startswith("feature_extractor/conv1_1/weights") for key in state)
-    return Named("ddflow", {}) if known else None
-
-
-def _recognise_own(state: State) -> Named | None:
-    return Named("ddflow", {}) if "estimators.6.conv1.weight" in state else None
-
-
-def _read_tensorflow(
-    state: State, extras: Mapping[str, Any], model: nn.Module
-) -> tuple[State, list[str]]:
-    return from_tensorflow(state), []
-
-
-def _read_own(state: State, extras: Mapping[str, Any], model: nn.Module) -> tuple[State, list[str]]:
-    return dict(state), []
-
-
-def _write_tensorflow(model: nn.Module) -> State:
-    return to_tensorflow(model.state_dict())
+def _recognise(mark: str) -> Callable[[State], Named | None]:
+    """Files are known by the beginning of one name."""
+    return lambda state: Named("ddflow", {}) if any(n.startswith(mark) for n in state) else None
 
 
 FAMILIES = (
     Family(
         "authors",
         (".npz",),
-        _recognise_tensorflow,
-        _read_tensorflow,
-        _write_tensorflow,
+        _recognise("feature_extractor/conv1_1/weights"),
+        lambda state, extras, model: (from_tensorflow(state), []),
+        lambda model: to_tensorflow(model.state_dict()),
         holds_w=("euclidean", "elliptical"),
     ),
-    Family("bare", (), _recognise_own, _read_own),
+    Family(
+        "bare",
+        (),
+        _recognise("estimators.6.conv1.weight"),
+        lambda state, extras, model: (dict(state), []),
+    ),
 )
