@@ -95,12 +95,6 @@ def test_half_precision_is_for_onnx(tmp_path, capsys):
     assert "half precision is for ONNX; leave out --half, or write .onnx" in capsys.readouterr().err
 
 
-def test_one_size_and_open_sizes_exclude_each_other(capsys):
-    words = ["export", "raft-small", "-o", "x.pt2", "--size", "64x64", "--dynamic"]
-    assert cli.main(words) == 2
-    assert "lcv: --dynamic does not go together with --size; leave one" in capsys.readouterr().err
-
-
 def test_help_takes_less_than_half_a_second():
     command = [sys.executable, "-m", "lcv.cli.main", "export", "--help"]
     seconds = []

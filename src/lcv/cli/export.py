@@ -62,12 +62,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--weights", help="a checkpoint of any family, or a published name")
     parser.add_argument("--format", choices=("onnx", "torch"), help="by the ending if absent")
     parser.add_argument("-o", "--output", required=True, help="FILE.onnx or FILE.pt2", type=Path)
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--size", type=size, metavar="HxW", help="for images of this size alone")
-    sizes.add_argument(
-        "--dynamic",
-        action="store_true",
-        help="for all multiples of the network's stride from 128 on (the default)",
+    parser.add_argument(
+        "--size",
+        type=size,
+        metavar="HxW",
+        help="for images of this size alone (all multiples of the network's stride from 128 on)",
     )
     parser.add_argument("--iters", type=whole, help="iterations of RAFT (12)")
     parser.add_argument(
