@@ -7,9 +7,9 @@ from lcv.files import write_text
 from lcv.studies import blocks
 from lcv.studies.ablation_study import Study
 from lcv.studies.ablation_summary import Interval, Row, Table, summarise
-from lcv.studies.charts import NO_PLOTS, Bar, Bars, Curves, Line, svg
 from lcv.studies.columns import REFERENCE
 from lcv.train.log import read_log
+from lcv.visual.plots import NO_PLOTS, Bar, Bars, Curves, Line, svg
 from lcv.words import counted
 
 HEAD = (
