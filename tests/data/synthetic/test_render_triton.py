@@ -13,11 +13,11 @@ import torch
 
 from lcv.data.random import Draws
 from lcv.data.synthetic import render
-from lcv.data.synthetic.exactness import Agreement, agreement
 from lcv.data.synthetic.mixing import together
 from lcv.data.synthetic.recipe import GENTLE, SPACE, STREET, TRAINING
 from lcv.data.synthetic.scene import draw_scene
 from lcv.data.synthetic.textures import procedural_bank
+from testing.exactness import Agreement, agreement
 
 KINDS = {
     "training": TRAINING,
