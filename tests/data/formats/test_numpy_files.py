@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from data.formats.samples import some_flow
-from lcv.data.formats.numpy_files import read_npy, read_npz, write_npz
+from lcv.data.formats.flow import write_flow
+from lcv.data.formats.numpy_files import read_npy, read_npz
 from lcv.errors import FileError
 
 
@@ -49,7 +50,7 @@ def test_archives_of_numpy_are_read_and_ours_by_numpy(tmp_path, save):
     assert np.array_equal(known, valid)
     save(tmp_path / "bare.npz", flow=np.where(valid[..., None], flow, 1e10))
     assert np.array_equal(read_npz(tmp_path / "bare.npz")[1], valid)
-    write_npz(tmp_path / "ours.npz", flow, valid)
+    write_flow(tmp_path / "ours.npz", flow, valid)
     with np.load(tmp_path / "ours.npz", allow_pickle=False) as archive:
         assert sorted(archive) == ["flow", "valid"]
         assert np.array_equal(archive["flow"], flow)

@@ -6,8 +6,8 @@ is held against the file before memory is taken.
 
 from __future__ import annotations
 
+import io
 import math
-import os
 import re
 import struct
 import zipfile
@@ -25,11 +25,9 @@ from lcv.data.formats.checks import (
     check_pixels,
     check_unpacked,
     file_size,
-    flow_to_write,
     known_flow,
 )
 from lcv.errors import FileError
-from lcv.files import whole_file
 
 MAGIC = b"\x93NUMPY"
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -48,21 +46,15 @@ ITEM = re.compile(
 )
 
 
-def read_npy(
-    path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
-) -> tuple[np.ndarray, np.ndarray]:
+def read_npy(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np.ndarray]:
     """(flow (H, W, 2) float32, valid (H, W) bool); NaN, infinity and beyond 1e9 are not valid."""
-    path = Path(path)
     size = file_size(path, "a .npy file")
     with path.open("rb") as file:
         return known_flow(_read_flow(path, file, size, max_pixels))
 
 
-def read_npz(
-    path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
-) -> tuple[np.ndarray, np.ndarray]:
+def read_npz(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np.ndarray]:
     """(flow (H, W, 2) float32, valid (H, W) bool) from `flow` and, where it is there, `valid`."""
-    path = Path(path)
     file_size(path, "a .npz file")
     valid = None
     try:
@@ -176,26 +168,14 @@ def _body(
     return values.reshape(shape, order="F" if fortran else "C")
 
 
-def write_npy(
-    path: str | os.PathLike[str],
-    flow: np.ndarray,
-    valid: np.ndarray | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write flow (H, W, 2) float32; pixels that are not valid become NaN."""
-    flow, valid = flow_to_write(path, flow, valid)
+def encode_npy(flow: np.ndarray, valid: np.ndarray) -> bytes:
+    """Pixels that are not valid become NaN."""
     flow[~valid] = np.nan
-    with whole_file(path, overwrite) as temporary, temporary.open("wb") as file:
-        np.save(file, flow, allow_pickle=False)
+    np.save(content := io.BytesIO(), flow, allow_pickle=False)
+    return content.getvalue()
 
 
-def write_npz(
-    path: str | os.PathLike[str],
-    flow: np.ndarray,
-    valid: np.ndarray | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write `flow` (H, W, 2) float32, 0 where not valid, and `valid` (H, W) bool, packed."""
-    flow, valid = flow_to_write(path, flow, valid)
-    with whole_file(path, overwrite) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, flow=flow, valid=valid)
+def encode_npz(flow: np.ndarray, valid: np.ndarray) -> bytes:
+    """`flow`, 0 where not valid, and `valid`, packed."""
+    np.savez_compressed(content := io.BytesIO(), flow=flow, valid=valid)
+    return content.getvalue()
