@@ -27,7 +27,7 @@ def weights(tmp_path):
 
 def test_a_file_and_its_table(weights, tmp_path, capsys):
     out = tmp_path / "mine.pt2"
-    words = ["export", "raft-small", "--weights", str(weights), "--format", "torch", "-o", str(out)]
+    words = ["export", "raft-small", "--weights", str(weights), "-o", str(out)]
     assert cli.main([*words, "--size", "64x72", "--iters", "1"]) == 0
     shown = capsys.readouterr()
     assert "tracing raft-small, 64×72 …" in shown.err
@@ -48,7 +48,6 @@ def test_a_file_and_its_table(weights, tmp_path, capsys):
     ("words", "sentence"),
     [
         (["raft-small", "-o", "x.tflite"], "x.tflite: wanted a name ending in .onnx or .pt2"),
-        (["raft-small", "-o", "x.pt2", "--format", "onnx"], "named *.onnx"),
         (["raft-small", "-o", "no/x.pt2"], "the folder no does not exist"),
         (["vcn", "-o", "x.pt2", "--size", "128x128"], "no weights of this network come with"),
         (["raft-huge", "-o", "x.pt2", "--weights", "W"], "unknown model 'raft-huge' (did you"),
@@ -72,7 +71,7 @@ def test_weights_that_come_with_the_package_are_named_by_their_hash(tmp_path, mo
     """The rest of the way is that of a file; only what the exporter is given differs."""
     given = {}
 
-    def note(model, output, format, **options):
+    def note(model, output, **options):
         given.update(options, model=model)
         raise LcvError("enough")
 

@@ -19,7 +19,7 @@ def run(arguments: list[str]) -> int:
     from lcv.models.embedded import EMBEDDED, embedded_file
 
     # What is wrong with the output is said before minutes are spent on it.
-    choose_format(chosen.output, chosen.format)
+    choose_format(chosen.output)
     check_output(chosen.output, chosen.overwrite)
     name, given = network_and_weights(chosen.model, chosen.weights)
     weights = None if given is None else find(given)
@@ -29,7 +29,6 @@ def run(arguments: list[str]) -> int:
     metadata = export_model(
         model,
         chosen.output,
-        chosen.format,
         size=chosen.size,
         iters=chosen.iters,
         lookup=chosen.lookup,
@@ -60,7 +59,6 @@ def _parser() -> argparse.ArgumentParser:
         "a file of weights, or file.py:factory",
     )
     parser.add_argument("--weights", help="a checkpoint of any family, or a published name")
-    parser.add_argument("--format", choices=("onnx", "torch"), help="by the ending if absent")
     parser.add_argument("-o", "--output", required=True, help="FILE.onnx or FILE.pt2", type=Path)
     parser.add_argument(
         "--size",

@@ -38,7 +38,6 @@ FORMATS: dict[str, ModuleType] = {"onnx": onnx_file, "torch": torch_file}
 def export_model(
     model: nn.Module,
     path: str | os.PathLike[str],
-    format: str | None = None,
     *,
     size: tuple[int, int] | None = None,
     iters: int | None = None,
@@ -52,7 +51,7 @@ def export_model(
 ) -> dict[str, Any]:
     """Write a network as a program that needs no lcv; returns the metadata that the file holds.
 
-    format:   "onnx" or "torch"; by the path's ending (.onnx, .pt2) if absent
+    path:     its ending says the format: .onnx or .pt2 (torch.export)
     size:     (h, w) of the only images it takes; without it sizes stay open, in multiples of the
               network's stride
     iters:    of a network that iterates; RAFT's is 12 unless given
@@ -65,7 +64,7 @@ def export_model(
     """
     path = Path(path)
     name = spec_of(model).name
-    kind = choose_format(path, format)
+    kind = choose_format(path)
     if not is_flow_model(model):
         raise ArgumentError(f"export: {name} is not a FlowModel; wrap it with lcv.wrap")
     rule = model.export_rule
@@ -135,28 +134,19 @@ def choose_iters(name: str, defaults: Defaults, iters: int | None) -> int | None
     return iters
 
 
-def choose_format(path: Path, format: str | None) -> str:
-    """The format asked for, or the one of the path's ending; refused where the two disagree."""
+def choose_format(path: Path) -> str:
+    """The format of the path's ending."""
     by_ending = {module.ENDING: name for name, module in FORMATS.items()}
-    if format is None:
-        if path.suffix not in by_ending:
-            raise ArgumentError(
-                f"{path}: wanted a name ending in {' or '.join(by_ending)}, which says the format"
-            )
-        return by_ending[path.suffix]
-    if format not in FORMATS:
-        raise ArgumentError(f"export: format is {format!r}, wanted one of {', '.join(FORMATS)}")
-    if path.suffix != FORMATS[format].ENDING:
+    if path.suffix not in by_ending:
         raise ArgumentError(
-            f"{path}: a file of format {format} is named *{FORMATS[format].ENDING}, since whoever "
-            f"reads it goes by that"
+            f"{path}: wanted a name ending in {' or '.join(by_ending)}, which says the format"
         )
-    return format
+    return by_ending[path.suffix]
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What `export_model` wrote into a file about it."""
     path = Path(path)
-    module = FORMATS[choose_format(path, None)]
+    module = FORMATS[choose_format(path)]
     module.check_available()
     return dict(module.read_metadata(path))
