@@ -18,6 +18,7 @@ from lcv.data.inspection import (
     Facts,
     FrameFacts,
     TruthFacts,
+    inspect,
     inspect_frame,
     inspect_map,
     inspect_truth,
@@ -78,7 +79,7 @@ def _check_survey(
         problems.setdefault(str(path), Problem(str(path), reason))
     jobs = {p: job for p, job in _jobs(records).items() if str(p) not in problems}
     facts: dict[Path, Facts] = {}
-    steps = _ahead(pool, [partial(job, p) for p, job in jobs.items()], 2 * workers)
+    steps = _ahead(pool, [partial(inspect, p, job) for p, job in jobs.items()], 2 * workers)
     for done, fact in enumerate(steps, start=1):
         facts[fact.path] = fact
         tell(f"{survey.kind}: decoding", done, len(jobs))
