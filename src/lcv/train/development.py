@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lcv.data.synthetic.development import DEVELOPMENT, development_batch
+from lcv.data.synthetic.development import DEVELOPMENT, PAIRS, SIZE, development_batch
 from lcv.files import whole_file
 from lcv.models.types import tensor_of
 from lcv.train.batches import texture_bank
@@ -29,8 +29,6 @@ from lcv.train.config import TrainConfig
 from lcv.train.distributed import Processes
 from lcv.train.kept import Kept, Pair
 
-PAIRS = 64
-SIZE = (320, 448)
 AT_ONCE = 16
 NEAR = 8
 REGIONS = ("boundary", "out_of_frame", "interior")

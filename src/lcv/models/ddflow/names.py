@@ -66,7 +66,8 @@ def from_tensorflow(variables: Mapping[str, Any]) -> State:
     for level in LEVELS:
         keys = [f"estimator_level_{level}/{leaf}" for leaf in AUTHORS_KEYS]
         if all(key in given for key in keys):
-            both = from_authors(*map(given.pop, keys), name=f"estimator_level_{level}/")
+            raw_P, raw_D = map(given.pop, keys)
+            both = from_authors(raw_P, raw_D, name=f"estimator_level_{level}/")
             state |= zip((f"inner_products.{level}.{leaf}" for leaf in OURS), both, strict=True)
     return state | given
 
