@@ -110,8 +110,9 @@ def _load(name: str, weights: str | None) -> tuple[nn.Module, dict[str, str] | N
     import lcv
     from lcv.models.archive import read_checkpoint
     from lcv.models.build import find, from_checkpoint
-    from lcv.models.embedded import EMBEDDED
+    from lcv.models.embedded import EMBEDDED, embedded_file
     from lcv.models.factory import is_factory
+    from lcv.models.families import as_found
     from lcv.models.published import sha256_of
     from lcv.models.registry import check_name
     from lcv.models.weights import model_of
@@ -122,12 +123,15 @@ def _load(name: str, weights: str | None) -> tuple[nn.Module, dict[str, str] | N
         return model, None if weights is None else weights_words(find(weights))
     if weights is not None:
         check_name(name)
-    elif name not in EMBEDDED and "." not in name and not Path(name).exists():
-        lcv.load(name)  # which says what is missing
-    source = find(name if weights is None else weights)
-    checkpoint = read_checkpoint(source)
-    kind = model_of(checkpoint).inner_product or "euclidean"
-    model, _ = from_checkpoint(checkpoint, None if weights is None else name, kind)
+        source = find(weights)
+        checkpoint = read_checkpoint(source)
+        kind = model_of(checkpoint).inner_product or "euclidean"
+        model, _ = from_checkpoint(checkpoint, name, kind)
+    else:
+        if name not in EMBEDDED and "." not in name and not Path(name).exists():
+            lcv.load(name)  # which says what is missing
+        source = embedded_file(name) if name in EMBEDDED else find(name)
+        model, _ = as_found(read_checkpoint(source))
     return model, {"file": source.name, "sha256": sha256_of(source)}
 
 

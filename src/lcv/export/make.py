@@ -78,8 +78,8 @@ def export_model(
     own = read_pairs(rule, sizes, pairs)
 
     progress(f"tracing {name}, {sizes.words()}")
-    prepared = prepare(model, lookup)
-    program = trace(name, Core(prepared.model, iters), sizes, lookup, batch)
+    prepared, where_w_went = prepare(model, lookup)
+    program = trace(name, Core(prepared, iters), sizes, lookup, batch)
     progress(f"writing it as {kind}")
     converted = FORMATS[kind].convert(program)
     converted = halved(converted) if half else converted
@@ -92,20 +92,9 @@ def export_model(
         both = checked[0]._replace(name=f"{checked[0].name}, second of two")
         differences.append(difference(truth, second_of_two(runner), rule, both, iters))
     refuse_large(path, differences)
-    metadata = describe(
-        model,
-        rule,
-        sizes,
-        differences,
-        format=kind,
-        versions=FORMATS[kind].versions(),
-        W=prepared.W,
-        lookup=lookup,
-        iters=iters,
-        batch=batch,
-        half=half,
-        weights=weights,
-    )
+    how = {"W": where_w_went, "iters": iters, "lookup": lookup, "format": kind}
+    how |= FORMATS[kind].versions()
+    metadata = describe(model, rule, sizes, differences, how, batch, half, weights)
     with whole_file(path, overwrite) as temporary:
         temporary.write_bytes(FORMATS[kind].content(converted, metadata))
     return metadata
