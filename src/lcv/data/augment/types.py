@@ -34,7 +34,7 @@ class Batch:
     def __post_init__(self) -> None:
         if (self.flow is None) != (self.valid is None):
             raise ArgumentError("Batch: flow and valid come together; one of them is None")
-        given = [self.image1, "image1: b 3 h w", self.image2, "image2: b 3 h w"]
+        given: list[Tensor | str] = [self.image1, "image1: b 3 h w", self.image2, "image2: b 3 h w"]
         given += [self.indices, "indices: b"]
         if self.flow is not None and self.valid is not None:
             given += [self.flow, "flow: b 2 h w", self.valid, "valid: b 1 h w"]
