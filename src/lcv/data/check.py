@@ -204,10 +204,10 @@ def _count(part: Part, facts: dict[Path, Facts]) -> PartReport:
     videos = {r.image1.video for r in part.dataset if isinstance(r.image1, FrameRef)}
     for path in (*_frame_files(part.dataset), *sorted(videos)):
         fact = facts.get(path)
-        if isinstance(fact, FrameFacts):
+        if isinstance(fact, FrameFacts) and fact.size is not None:
             report.frames += fact.frames
-            report.add_size(fact.size)
-            report.add_depth(fact.depth, truth=False)
+            report.sizes[f"{fact.size[0]}×{fact.size[1]}"] += 1
+            report.depths[fact.depth] += 1
     for path in dict.fromkeys(r.flow for r in part.dataset if r.flow is not None):
         fact = facts.get(path)
         if isinstance(fact, TruthFacts) and fact.size is not None:
