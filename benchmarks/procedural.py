@@ -31,9 +31,11 @@ from lcv.data.synthetic.backend import choose_backend, renderer
 from lcv.data.synthetic.development import DEVELOPMENT
 from lcv.data.synthetic.draws import SceneDraws, plan_of
 from lcv.data.synthetic.effects import apply_effects
-from lcv.data.synthetic.exactness import agreement, exactness
 from lcv.data.synthetic.mixing import split, together
 from lcv.data.synthetic.scene import Scene, draw_scene
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from testing.exactness import agreement, exactness
 
 BOUND = 15.0
 KINDS = ("training", "gentle", "space", "street", "mixed")

@@ -27,7 +27,7 @@ def weights(tmp_path):
 
 def test_a_file_and_its_table(weights, tmp_path, capsys):
     out = tmp_path / "mine.pt2"
-    words = ["export", "raft-small", "--weights", str(weights), "--format", "torch", "-o", str(out)]
+    words = ["export", "raft-small", "--weights", str(weights), "-o", str(out)]
     assert cli.main([*words, "--size", "64x72", "--iters", "1"]) == 0
     shown = capsys.readouterr()
     assert "tracing raft-small, 64×72 …" in shown.err
@@ -48,7 +48,6 @@ def test_a_file_and_its_table(weights, tmp_path, capsys):
     ("words", "sentence"),
     [
         (["raft-small", "-o", "x.tflite"], "x.tflite: wanted a name ending in .onnx or .pt2"),
-        (["raft-small", "-o", "x.pt2", "--format", "onnx"], "named *.onnx"),
         (["raft-small", "-o", "no/x.pt2"], "the folder no does not exist"),
         (["vcn", "-o", "x.pt2", "--size", "128x128"], "no weights of this network come with"),
         (["raft-huge", "-o", "x.pt2", "--weights", "W"], "unknown model 'raft-huge' (did you"),
@@ -72,7 +71,7 @@ def test_weights_that_come_with_the_package_are_named_by_their_hash(tmp_path, mo
     """The rest of the way is that of a file; only what the exporter is given differs."""
     given = {}
 
-    def note(model, output, format, **options):
+    def note(model, output, **options):
         given.update(options, model=model)
         raise LcvError("enough")
 
@@ -93,12 +92,6 @@ def test_a_size_that_is_none(size, capsys):
 def test_half_precision_is_for_onnx(tmp_path, capsys):
     assert cli.main(["export", "raft-small", "-o", str(tmp_path / "a.pt2"), "--half"]) == 2
     assert "half precision is for ONNX; leave out --half, or write .onnx" in capsys.readouterr().err
-
-
-def test_one_size_and_open_sizes_exclude_each_other(capsys):
-    words = ["export", "raft-small", "-o", "x.pt2", "--size", "64x64", "--dynamic"]
-    assert cli.main(words) == 2
-    assert "lcv: --dynamic does not go together with --size; leave one" in capsys.readouterr().err
 
 
 def test_help_takes_less_than_half_a_second():

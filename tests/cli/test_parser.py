@@ -186,6 +186,8 @@ def test_a_gpu_that_is_not_there(monkeypatch, gpus, text, message):
         ("'max_memory' is no key, nor is my_max_memory", None),
         ("a kind of size is wanted", None),
         ("here: size is 3, wanted more", None),
+        ("two are bad:\n  max_memory: there is no such file", None),
+        ("no file matches max_memory*.png; there is no folder max_memory: mend its name", None),
     ],
 )
 def test_errors_from_below_speak_of_options(parser, tmp_path, monkeypatch, python, options):
@@ -193,36 +195,6 @@ def test_errors_from_below_speak_of_options(parser, tmp_path, monkeypatch, pytho
     (tmp_path / "here").mkdir()
     remember(parser._actions)
     assert in_options(python) == (python if options is None else options)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["max_memory"], "max_memory: there is no such file"),
-        ([], "max_memory: there is no such file"),  # nor when it came another way
-        ([], "two are bad:\n  max_memory: there is no such file"),
-        (["max_memory/*.png"], "no file matches; there is no folder max_memory: mend its name"),
-        (["max_memory*.png"], "no file matches max_memory*.png, in all of max_memory*.png"),
-        (["--kind=left", "x=runs/max_memory/a b.png"], "a folder max_memory of runs"),
-        (["--output=my max_memory"], "my max_memory is a file, wanted a folder"),
-        (["size"], "size is a file, wanted a folder"),
-        (["out/size"], "bad:\n  size has no frames"),
-        (["here"], "here: size is 3, wanted more"),
-    ],
-)
-def test_the_command_line_s_own_words_stay(parser, words, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    remember(parser._actions, words)
-    assert in_options(message) == message
-
-
-@pytest.mark.parametrize(
-    "words", [["--max-memory", "3"], ["--max-memory=3"], ["a/b.png", "--size"]]
-)
-def test_options_among_its_words_are_spoken_of(parser, words):
-    remember(parser._actions, words)
-    assert in_options("size is 3; raise max_memory") == "--size is 3; raise --max-memory"
-    assert in_options("unknown kind 'size'") == "--kind: unknown kind 'size'"
 
 
 @pytest.mark.parametrize("word", ["warp_error", "warm_start/*.png", "max_memory"])

@@ -8,7 +8,7 @@ from PIL import Image
 
 from lcv.data.formats.flow import write_flow
 from lcv.data.formats.image import write_image
-from lcv.data.inspection import bit_depth, inspect_frame, inspect_map, inspect_truth
+from lcv.data.inspection import bit_depth, inspect, inspect_frame, inspect_map, inspect_truth
 
 
 @pytest.fixture
@@ -56,10 +56,10 @@ def test_bit_depths(tmp_path, rgb):
 
 
 def test_a_damaged_file_is_an_error_without_its_path(tmp_path):
-    for inspect in (inspect_frame, inspect_truth, inspect_map):
+    for kind in (inspect_frame, inspect_truth, inspect_map):
         path = tmp_path / "x.png"
         path.write_bytes(b"\x89PNG\r\n\x1a\n")
-        fact = inspect(path)
+        fact = inspect(path, kind)
         assert fact.size is None
         assert fact.error
         assert not fact.error.startswith(str(path))

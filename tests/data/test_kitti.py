@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcv.data.kitti import kitti, survey_2015, validation_scenes
+from lcv.data.kitti import kitti, survey, validation_scenes
 from lcv.errors import ArgumentError, FileError
 from testing import datasets as fake
 
@@ -101,7 +101,7 @@ def test_refusals(tmp_path):
 
 def test_what_check_looks_at(tmp_path):
     fake.kitti(tmp_path, [0, 1], [2])
-    found = survey_2015(tmp_path)
+    found = survey(tmp_path)
     assert [(p.label, len(p.dataset), p.expected) for p in found.parts] == [
         ("training", 2, 200),
         ("testing", 1, 200),

@@ -58,14 +58,6 @@ def test_nothing_is_overwritten_unasked(two, tmp_path):
     write_results(path, two, overwrite=True)
 
 
-def test_results_are_joined_by_dataset(two):
-    joined = two[0].joined(two[1])
-    assert list(joined.datasets) == ["kitti2015", "middlebury"]
-    assert joined.metric("epe", "middlebury") == two[1].metric("epe", "middlebury")
-    with pytest.raises(ArgumentError, match="both results have the dataset kitti2015"):
-        joined.joined(two[0])
-
-
 def test_unknown_names_list_the_known_ones(two):
     with pytest.raises(ArgumentError, match="A has no dataset 'sintel'; it has kitti2015"):
         two[0].metric("epe", "sintel")

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lcv.data.formats.flo import read_flo, write_flo
+from lcv.data.formats.flo import read_flo
+from lcv.data.formats.flow import write_flow
 from lcv.data.formats.image import write_image
 from lcv.data.formats.kitti import read_kitti, write_kitti
 from lcv.errors import ArgumentError, FileError
@@ -36,7 +37,7 @@ def good(data, tmp_path_factory):
     """Submissions without a fault."""
     root = tmp_path_factory.mktemp("good")
     flow = np.random.default_rng(0).normal(0, 5, (H, W, 2)).astype(np.float32)
-    for kind, write in (("sintel", write_flo), ("kitti", write_kitti)):
+    for kind, write in (("sintel", write_flow), ("kitti", write_kitti)):
         for name in layout_of(kind, data / kind).records:
             path = root / kind / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,7 @@ def eight_bits(path: Path) -> None:
 
 def cropped(path: Path) -> None:
     flow, _ = (read_flo if path.suffix == ".flo" else read_kitti)(path)
-    (write_flo if path.suffix == ".flo" else write_kitti)(path, flow[:-2], overwrite=True)
+    (write_flow if path.suffix == ".flo" else write_kitti)(path, flow[:-2], overwrite=True)
 
 
 def cut(path: Path) -> None:

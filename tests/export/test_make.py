@@ -95,18 +95,9 @@ def test_one_size_whole_or_not_at_all(model, tmp_path, monkeypatch):
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "format", "words"),
-    [
-        ("x.pb", None, "x.pb: wanted a name ending in .onnx or .pt2"),
-        ("x.onnx", "torch", r"a file of format torch is named \*.pt2"),
-        ("x.pt2", "onnx", r"a file of format onnx is named \*.onnx"),
-        ("x.pt2", "tflite", "format is 'tflite', wanted one of onnx, torch"),
-    ],
-)
-def test_formats_and_endings_agree(model, tmp_path, name, format, words):
-    with pytest.raises(ArgumentError, match=words):
-        export_model(model, tmp_path / name, format)
+def test_an_unknown_ending_is_refused(model, tmp_path):
+    with pytest.raises(ArgumentError, match="x.pb: wanted a name ending in .onnx or .pt2"):
+        export_model(model, tmp_path / "x.pb")
     assert list(tmp_path.iterdir()) == []
 
 

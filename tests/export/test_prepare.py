@@ -44,17 +44,16 @@ def test_a_fixed_product_is_the_product(kind, form):
 def test_raft_is_folded_where_it_can_be(kind, words, lookup):
     model = moved(lcv.build("raft-small", kind))
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    prepared = prepare(model, lookup)
-    assert prepared.W.startswith(words)
+    prepared, said = prepare(model, lookup)
+    assert said.startswith(words)
     assert not any(
-        "S_upper" in name or "inner_product" in name
-        for name, _ in prepared.model.named_parameters()
+        "S_upper" in name or "inner_product" in name for name, _ in prepared.named_parameters()
     )
-    assert not any(parameter.requires_grad for parameter in prepared.model.parameters())
+    assert not any(parameter.requires_grad for parameter in prepared.parameters())
     pair = painted_pair(64, 72)[:2]
     # The flow of an untrained network spans some pixels; float32 leaves 1e-5 of it or so.
     torch.testing.assert_close(
-        prepared.model(*pair, iters=2).flow, model(*pair, iters=2).flow, atol=1e-4, rtol=1e-4
+        prepared(*pair, iters=2).flow, model(*pair, iters=2).flow, atol=1e-4, rtol=1e-4
     )
     after = model.state_dict()
     assert all(torch.equal(value, after[name]) for name, value in before.items())
@@ -64,15 +63,15 @@ def test_a_raft_that_saves_memory_is_exported_all_the_same():
     model = lcv.build("raft-small", "euclidean").eval()
     volume = model.cost_volume
     model.cost_volume = OnDemand(levels=volume.levels, radius=volume.radius, scale=volume.scale)
-    assert prepare(model, "gather").model.cost_volume == GatheredPairs(4, 3, 3, volume.scale)
+    assert prepare(model, "gather")[0].cost_volume == GatheredPairs(4, 3, 3, volume.scale)
 
 
 @torch.no_grad()
 def test_w_is_constant_where_it_cannot_be_folded():
     model = moved(lcv.build("ddflow", "elliptical"))
-    prepared = prepare(model, "gather")
-    assert prepared.W == "constant matrices at levels 6, 5, 4, 3, 2"
-    assert not any("S_upper" in name for name in prepared.model.state_dict())
+    prepared, said = prepare(model, "gather")
+    assert said == "constant matrices at levels 6, 5, 4, 3, 2"
+    assert not any("S_upper" in name for name in prepared.state_dict())
     pair = painted_pair(64, 72)[:2]
-    torch.testing.assert_close(prepared.model(*pair).flow, model(*pair).flow, atol=1e-4, rtol=1e-4)
-    assert prepare(lcv.build("ddflow", "euclidean"), "gather").W == "none"
+    torch.testing.assert_close(prepared(*pair).flow, model(*pair).flow, atol=1e-4, rtol=1e-4)
+    assert prepare(lcv.build("ddflow", "euclidean"), "gather")[1] == "none"

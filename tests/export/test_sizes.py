@@ -32,7 +32,7 @@ def test_three_images_that_the_rule_brings_to_a_size_of_the_file(network, size):
         assert fitted.undo(torch.zeros_like(fitted.image1)[:, :2]).shape == (1, 2, height, width)
     if network.fits_any:
         assert len({case[:2] for case in three}) == 3
-        assert {case.mode for case in three} == set(network.modes)
+        assert {mode for _, _, mode in three} == set(network.modes)
     assert sizes.take(*traced_size(sizes))
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from lcv.errors import WeightsError
 from lcv.models.ddflow import DDFlow, ddflow
 from lcv.models.ddflow.names import from_tensorflow, to_tensorflow
 from testing.shared import shared
@@ -58,17 +57,9 @@ def test_arrays_suffixes_and_the_step_counter_are_taken() -> None:
     assert all(key.startswith("inner_products.") for key in absent.missing_keys)
 
 
-def test_refusals(elliptical: DDFlow) -> None:
+def test_what_is_unknown_or_half_there_keeps_its_name_to_be_refused(elliptical: DDFlow) -> None:
     whole = to_tensorflow(elliptical.state_dict())
-    lacking = {k: v for k, v in whole.items() if k != "feature_extractor/conv1_1/biases"}
-    with pytest.raises(WeightsError, match=r"1 missing \['feature_extractor/conv1_1/biases'\]"):
-        from_tensorflow(lacking)
-    with pytest.raises(WeightsError, match=r"1 unknown \['conv7/weights'\]"):
-        from_tensorflow({**whole, "conv7/weights": torch.zeros(3, 3, 1, 1)})
-    half = {k: v for k, v in whole.items() if k != "estimator_level_5/raw_D"}
-    with pytest.raises(WeightsError, match=r"1 missing \['estimator_level_5/raw_D'\]"):
-        from_tensorflow(half)
-    with pytest.raises(WeightsError, match=r"conv1_1/weights has shape \(3, 16\), wanted 4 dim"):
-        from_tensorflow({**whole, "feature_extractor/conv1_1/weights": torch.zeros(3, 16)})
-    with pytest.raises(WeightsError, match=r"5 unknown \['inner_products.2.W'"):
-        to_tensorflow(ddflow("free").state_dict())
+    more = from_tensorflow({**whole, "conv7/weights": torch.zeros(3, 3, 1, 1)})
+    assert more.keys() - elliptical.state_dict().keys() == {"conv7/weights"}
+    half = from_tensorflow({k: v for k, v in whole.items() if k != "estimator_level_5/raw_D"})
+    assert half.keys() - elliptical.state_dict().keys() == {"estimator_level_5/raw_P"}

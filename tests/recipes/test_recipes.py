@@ -245,9 +245,9 @@ def test_a_runs_configuration_is_a_recipe(tmp_path):
     path.write_text(json.dumps(load_recipe("raft_sintel").as_dict()))
     assert load_recipe(path) == load_recipe("raft_sintel")
     path.write_text("{")
-    with pytest.raises(FileError, match="config.json: not JSON"):
+    with pytest.raises(FileError, match="config.json: is not JSON"):
         load_recipe(path)
-    with pytest.raises(FileError, match="there is no such configuration"):
+    with pytest.raises(FileError, match="cannot be read: No such file"):
         load_recipe(tmp_path / "none.json")
 
 

@@ -55,7 +55,7 @@ def test_the_picture_has_the_curve_the_zero_flow_error_and_the_goal(tmp_path):
     assert lines[-1] == f"the curve: {path}"
     assert len(lines) == 3
     with Image.open(path) as picture:
-        assert picture.size == (864, 504)
+        assert picture.size == (912, 420)
     assert leave_curve(config) == lines, "a resumed run draws it anew"
 
 

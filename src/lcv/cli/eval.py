@@ -16,7 +16,6 @@ from lcv.models.named import check_named
 
 if TYPE_CHECKING:
     from lcv.evaluate.results import Result
-    from lcv.evaluate.tables import Grid
 
 
 def run(arguments: list[str]) -> int:
@@ -222,7 +221,7 @@ def _show(results: Sequence[Result], output: str | None, overwrite: bool) -> Non
         write_results(output, results, overwrite)
         forget(output)
     for table in dataset_tables(results):
-        _print(table)
+        table.show()
     if output:
         print(f"{output}: written; lcv eval --explain says what every metric means")
 
@@ -251,23 +250,9 @@ def _compare(chosen: argparse.Namespace) -> int:
     differences = []
     for second in results[1:]:
         rows = compare(results[0], second, metrics, by_scene=chosen.by_scene)
-        _print(comparison_table(results[0], second, rows, chosen.by_scene))
+        comparison_table(results[0], second, rows, chosen.by_scene).show()
         differences.append((second, rows))
     if chosen.output:
         write_comparison(chosen.output, results[0], differences, chosen.overwrite)
         print(f"{chosen.output}: written")
     return 0
-
-
-def _print(table: Grid) -> None:
-    """Drawn on a terminal that is wide enough; else in plain letters, which are never cut."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        print(table.text())
-        return
-    console = Console()
-    if console.is_terminal and table.width() <= console.width:
-        console.print(table.rich())
-    else:
-        print(table.text())

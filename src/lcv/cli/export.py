@@ -22,7 +22,7 @@ def run(arguments: list[str]) -> int:
     from lcv.models.embedded import EMBEDDED, embedded_file
 
     # What is wrong with the output is said before minutes are spent on it.
-    choose_format(chosen.output, chosen.format)
+    choose_format(chosen.output)
     check_output(chosen.output, chosen.overwrite)
     name, given = network_and_weights(chosen.model, chosen.weights)
     weights = None if given is None else find(given)
@@ -32,7 +32,6 @@ def run(arguments: list[str]) -> int:
     metadata = export_model(
         model,
         chosen.output,
-        chosen.format,
         size=chosen.size,
         iters=chosen.iters,
         lookup=chosen.lookup,
@@ -63,14 +62,12 @@ def _parser() -> argparse.ArgumentParser:
         "a file of weights, or file.py:factory",
     )
     parser.add_argument("--weights", help="a checkpoint of any family, or a published name")
-    parser.add_argument("--format", choices=("onnx", "torch"), help="by the ending if absent")
     parser.add_argument("-o", "--output", required=True, help="FILE.onnx or FILE.pt2", type=Path)
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--size", type=size, metavar="HxW", help="for images of this size alone")
-    sizes.add_argument(
-        "--dynamic",
-        action="store_true",
-        help="for all multiples of the network's stride from 128 on (the default)",
+    parser.add_argument(
+        "--size",
+        type=size,
+        metavar="HxW",
+        help="for images of this size alone (all multiples of the network's stride from 128 on)",
     )
     parser.add_argument("--iters", type=whole, help="iterations of RAFT (12)")
     parser.add_argument(

@@ -19,8 +19,6 @@ from lcv.words import did_you_mean
 
 _options: dict[str, str] = {}
 """Of the verb at work: the option behind each argument's name."""
-_own: set[str] = set()
-"""The values on its command line, with the parts of their paths."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         """Unknown options are told first: what else is amiss may well follow from them."""
         words = list(args or [])
         if not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
-            remember(self._actions, words)
+            remember(self._actions)
             self._check_options(words)
         return super().parse_known_args(words, namespace)
 
@@ -107,14 +105,8 @@ def either(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def remember(actions: Iterable[argparse.Action], words: Iterable[str] = ()) -> None:
-    """From now on these are the options that `in_options` speaks of, and the words it leaves."""
-    _own.clear()
-    for word in words:
-        value = word.partition("=")[2] if word.startswith("-") else word
-        for each in filter(None, (value, value.partition("=")[2])):  # of NAME=FILE the file too
-            path = Path(each)
-            _own.update((each, *map(str, (path, *path.parents)), *path.parts))
+def remember(actions: Iterable[argparse.Action]) -> None:
+    """From now on these are the options that `in_options` speaks of."""
     _options.clear()
     for option in (each for action in actions for each in action.option_strings):
         if option.startswith("--"):
@@ -124,41 +116,23 @@ def remember(actions: Iterable[argparse.Action], words: Iterable[str] = ()) -> N
 def in_options(message: str) -> str:
     """An error's text with the verb's options in place of Python's arguments.
 
-    Only where an argument can be meant: `name=VALUE` and names with an underscore anywhere; other
-    names where a line begins with them (`name is 3`, `unknown name 'x'`). What stays: names in
-    quotes or in a path; names with an underscore that a line begins with, if a colon follows, since
-    that is how our errors begin with a file; and the command line's own words, which are the user's
-    names for something, and the parts of their paths.
+    Replaced are `name=VALUE` and names with an underscore anywhere, and other names where a line
+    begins with them (`name is 3`, `unknown name 'x'`). Not replaced: names in quotes, in a path or
+    a pattern, and before a colon, since that is how our errors name a file.
     """
     message = _without_caller(message)
+    outside = r"(?<![\w/\\.'\"`=-])"
     for plain, option in _options.items():
         name = re.escape(plain)
-        outside = r"(?<![\w/\\.'\"`=-])"
-        message = _sub(rf"{outside}{name}=(?=\S)", f"{option} ", message)
+        message = re.sub(rf"{outside}{name}=(?=\S)", f"{option} ", message)
         if "_" in plain:
-            message = _sub(rf"{outside}{name}(?![\w/\\.='\"])", option, message)
-        message = _sub(rf"^(\s*){name}(?= (?:is|are|has|')|: unknown )", rf"\g<2>{option}", message)
+            message = re.sub(rf"{outside}{name}(?![\w/\\.='\":*])", option, message)
+        begins = rf"(?m)^(\s*){name}(?= (?:is|are|has|')|: unknown )"
+        message = re.sub(begins, rf"\g<1>{option}", message)
         words = re.escape(plain.replace("_", " "))
-        missing = rf"^(\s*)(?=(?:unknown|there is no) {words} ')"
-        message = _sub(missing, rf"\g<2>{option}: ", message)
+        missing = rf"(?m)^(\s*)(?=(?:unknown|there is no) {words} ')"
+        message = re.sub(missing, rf"\g<1>{option}: ", message)
     return message
-
-
-def _sub(pattern: str, new: str, message: str) -> str:
-    """re.sub that passes over files at a line's beginning and the command line's own words."""
-    # Only what holds a name has to be kept; the longest first, a path before its folder. A name
-    # without an underscore is an everyday word, which is the user's own only where a line begins.
-    odd = [name for name in _options if "_" in name]
-    said = [word for word in _own if any(name in word for name in odd)]
-    kept = [re.escape(word) for word in sorted(said, key=len, reverse=True)]
-    kept += [rf"^\s*{re.escape(name)}(?=:)" for name in odd]
-    kept += [rf"^\s*{re.escape(word)}" for word in _own.intersection(_options)]
-    own = rf"(?P<own>(?<!\w)(?:{'|'.join(kept)})(?!\w))|" if kept else "(?P<own>(?!))|"
-
-    def replaced(found: re.Match[str]) -> str:
-        return found[0] if found["own"] is not None else found.expand(new)
-
-    return re.sub(f"(?m){own}(?:{pattern})", replaced, message)
 
 
 def _without_caller(message: str) -> str:
@@ -167,7 +141,7 @@ def _without_caller(message: str) -> str:
     about = rf"(?:{names}) is |(?:unknown|there is no) (?:{names}) '"
     found = re.match(rf"(\w+): (?={about})", message)
     # It may be somebody's folder, too, which then has to stay.
-    if not _options or found is None or found[1] in _own or Path(found[1]).exists():
+    if not _options or found is None or Path(found[1]).exists():
         return message
     return message[found.end() :]
 

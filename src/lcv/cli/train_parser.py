@@ -120,7 +120,7 @@ def _classes(module: str) -> list[ast.ClassDef]:
 def parse(parser: ArgumentParser, arguments: list[str]) -> dict[str, Any]:
     """The words as nested values; all that is wrong with them in one error."""
     known = [option for action in parser._actions for option in action.option_strings]
-    remember(parser._actions, arguments)
+    remember(parser._actions)
     words, faults = arguments, []
     for word in arguments[1:]:
         option = word.partition("=")[0]

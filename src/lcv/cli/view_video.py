@@ -132,28 +132,23 @@ def _frames(
 
 def _by_name(files: list[Path], flows: Flows) -> tuple[list[Path], Flows]:
     """The frames that have flows, and the flows of each folder, in the frames' order."""
-    places = {file.stem: place for place, file in enumerate(files)}
     ordered: Flows = {}
-    drawn: dict[str, list[int]] = {}
+    drawn: dict[str, list[Path]] = {}
     for name, paths in flows.items():
-        found = {path.stem: path for path in paths}
-        named = (
-            len(places) == len(files) and len(found) == len(paths) and found.keys() <= places.keys()
+        frames = dict(
+            zip(view_files.belonging(paths, files, "--flow", spare=1), paths, strict=True)
         )
-        stems = sorted(found, key=places.__getitem__) if named else []
-        ordered[name] = [found[stem] for stem in stems] or paths
-        drawn[name] = [places[stem] for stem in stems] or [*range(len(paths))]
+        drawn[name] = [file for file in files if file in frames]
+        ordered[name] = [frames[file] for file in drawn[name]]
     first, chosen = next(iter(drawn.items()))
     for name, others in drawn.items():
-        if others != chosen:
-            mine, yours = next(
-                pair for pair in zip(chosen, others, strict=True) if len({*pair}) > 1
-            )
-            raise ArgumentError(
-                f"--flow: {first} has the flow of {files[mine]} where {name} has that of "
-                f"{files[yours]}; wanted flows of the same frames, under the frames' names"
-            )
-    return [files[place] for place in chosen], ordered
+        for mine, yours in zip(chosen, others, strict=True):
+            if mine != yours:
+                raise ArgumentError(
+                    f"--flow: {first} has the flow of {mine} where {name} has that of {yours}; wanted "
+                    f"flows of the same frames, under the frames' names"
+                )
+    return chosen, ordered
 
 
 def _check_count(words: list[str], frames: int, flows: int) -> None:

@@ -18,6 +18,7 @@ from lcv.data.inspection import (
     Facts,
     FrameFacts,
     TruthFacts,
+    inspect,
     inspect_frame,
     inspect_map,
     inspect_truth,
@@ -78,7 +79,7 @@ def _check_survey(
         problems.setdefault(str(path), Problem(str(path), reason))
     jobs = {p: job for p, job in _jobs(records).items() if str(p) not in problems}
     facts: dict[Path, Facts] = {}
-    steps = _ahead(pool, [partial(job, p) for p, job in jobs.items()], 2 * workers)
+    steps = _ahead(pool, [partial(inspect, p, job) for p, job in jobs.items()], 2 * workers)
     for done, fact in enumerate(steps, start=1):
         facts[fact.path] = fact
         tell(f"{survey.kind}: decoding", done, len(jobs))
@@ -203,10 +204,10 @@ def _count(part: Part, facts: dict[Path, Facts]) -> PartReport:
     videos = {r.image1.video for r in part.dataset if isinstance(r.image1, FrameRef)}
     for path in (*_frame_files(part.dataset), *sorted(videos)):
         fact = facts.get(path)
-        if isinstance(fact, FrameFacts):
+        if isinstance(fact, FrameFacts) and fact.size is not None:
             report.frames += fact.frames
-            report.add_size(fact.size)
-            report.add_depth(fact.depth, truth=False)
+            report.sizes[f"{fact.size[0]}×{fact.size[1]}"] += 1
+            report.depths[fact.depth] += 1
     for path in dict.fromkeys(r.flow for r in part.dataset if r.flow is not None):
         fact = facts.get(path)
         if isinstance(fact, TruthFacts) and fact.size is not None:

@@ -45,20 +45,10 @@ class PartReport:
     truth_test: dict[str, Duel] = field(default_factory=dict)
     suspicious: list[str] = field(default_factory=list)
 
-    def add_size(self, size: tuple[int, int] | None) -> None:
-        """Count a frame's size; one that could not be decoded has none."""
-        if size is not None:
-            self.sizes[f"{size[0]}×{size[1]}"] += 1
-
-    def add_depth(self, depth: str, *, truth: bool) -> None:
-        """Count a bit depth, of a frame or of a truth."""
-        if depth:
-            (self.truth_depths if truth else self.depths)[depth] += 1
-
     def add_truth(self, fact: TruthFacts) -> None:
         """Count a flow, and note it as an outlier if nothing of it is known or it leaps too far."""
         self.truths += 1
-        self.add_depth(fact.depth, truth=True)
+        self.truth_depths[fact.depth] += 1
         self.pixels += fact.pixels
         self.known += fact.known
         if not fact.known:

@@ -119,19 +119,10 @@ def has_videos(folder: Path) -> bool:
     return bool(files_in(folder, VIDEO_SUFFIXES))
 
 
-def survey_frames(folder: Path) -> Survey:
-    """What `lcv data check` looks at."""
-    return Survey("frames without truth", folder, (Part("frames", frames(folder)),))
-
-
-def survey_pairs(folder: Path) -> Survey:
-    """What `lcv data check` looks at."""
-    return Survey("pairs without truth", folder, (Part("pairs", pairs(folder)),))
-
-
-def survey_videos(folder: Path) -> Survey:
-    """What `lcv data check` looks at."""
-    return Survey("videos without truth", folder, (Part("videos", videos(folder)),))
+def survey(folder: Path, kind: str) -> Survey:
+    """What `lcv data check` looks at. kind: frames, pairs or videos"""
+    listed = {"frames": frames, "pairs": pairs, "videos": videos}[kind](folder)
+    return Survey(f"{kind} without truth", folder, (Part(kind, listed),))
 
 
 def _folder(root: str | os.PathLike[str]) -> Path:

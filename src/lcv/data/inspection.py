@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from lcv.data.formats.image import read_image
 from lcv.data.formats.mask import read_mask
 from lcv.data.record import read_truth
-from lcv.errors import LcvError
+from lcv.errors import FileError, LcvError
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,19 @@ class TruthFacts(Facts):
     largest: float = 0.0
 
 
+def inspect(path: Path, kind: Callable[[Path], Facts]) -> Facts:
+    """What one of the functions below finds in a file, or why it cannot be decoded."""
+    try:
+        return kind(path)
+    except (LcvError, OSError) as error:
+        return Facts(path, error=str(error).removeprefix(f"{path}: "))
+
+
 def inspect_frame(path: Path) -> FrameFacts:
     """A picture: its size, bit depth and digest."""
-    try:
-        image = read_image(path)
-    except (LcvError, OSError) as error:
-        return FrameFacts(path, error=_reason(path, error))
-    return FrameFacts(path, _size(image), bit_depth(path), None, _digest(image), _flat(image))
+    image = read_image(path)
+    flat = bool((image == image[:1, :1]).all())
+    return FrameFacts(path, _size(image), bit_depth(path), None, _digest(image), flat)
 
 
 def inspect_video(path: Path) -> FrameFacts:
@@ -61,50 +68,36 @@ def inspect_video(path: Path) -> FrameFacts:
     from lcv.data.formats.video import read_video
 
     count, size = 0, None
-    try:
-        for image in read_video(path):
-            if size not in (None, _size(image)):
-                return FrameFacts(path, error=f"frame {count} is {_size(image)}, not {size}")
-            count, size = count + 1, _size(image)
-    except (LcvError, OSError) as error:
-        return FrameFacts(path, error=_reason(path, error))
+    for image in read_video(path):
+        if size not in (None, _size(image)):
+            raise FileError(f"frame {count} is {_size(image)}, not {size}")
+        count, size = count + 1, _size(image)
     if count < 2:
-        return FrameFacts(path, error=f"has {count} frames, wanted at least two")
+        raise FileError(f"has {count} frames, wanted at least two")
     return FrameFacts(path, size, "video", frames=count)
 
 
 def inspect_truth(path: Path, step: int = 1, disparity: float | None = None) -> TruthFacts:
     """A flow: its size on the frames' grid, its range, and how much of it is known."""
-    try:
-        flow, valid = read_truth(path, step, disparity)
-    except (LcvError, OSError) as error:
-        return TruthFacts(path, error=_reason(path, error))
+    flow, valid = read_truth(path, step, disparity)
     depth = "disparity, 8 bit" if disparity is not None else bit_depth(path)
-    known = int(valid.sum())
-    if not known:
-        return TruthFacts(path, _size(flow), depth, pixels=valid.size)
+    facts = TruthFacts(path, _size(flow), depth, pixels=valid.size)
+    if not valid.any():
+        return facts
     values = flow[valid]
     low, high = values.min(0), values.max(0)
-    return TruthFacts(
-        path,
-        _size(flow),
-        depth,
-        None,
-        valid.size,
-        known,
-        (float(low[0]), float(low[1])),
-        (float(high[0]), float(high[1])),
-        float(np.sqrt(np.square(values.astype(np.float64)).sum(1).max())),
+    return replace(
+        facts,
+        known=len(values),
+        low=(float(low[0]), float(low[1])),
+        high=(float(high[0]), float(high[1])),
+        largest=float(np.sqrt(np.square(values.astype(np.float64)).sum(1).max())),
     )
 
 
 def inspect_map(path: Path) -> Facts:
     """A map of occlusions, invalid pixels or objects."""
-    try:
-        values = read_mask(path)
-    except (LcvError, OSError) as error:
-        return Facts(path, error=_reason(path, error))
-    return Facts(path, _size(values), bit_depth(path))
+    return Facts(path, _size(read_mask(path)), bit_depth(path))
 
 
 def bit_depth(path: Path) -> str:
@@ -131,11 +124,3 @@ def _digest(image: np.ndarray) -> bytes:
     digest = hashlib.blake2b(repr(image.shape).encode(), digest_size=16)
     digest.update(np.ascontiguousarray(image).data)
     return digest.digest()
-
-
-def _flat(image: np.ndarray) -> bool:
-    return bool((image == image[:1, :1]).all())
-
-
-def _reason(path: Path, error: Exception) -> str:
-    return str(error).removeprefix(f"{path}: ")

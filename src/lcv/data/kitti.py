@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 from lcv.data.dataset import Dataset, Holdout, Part, Survey, assemble, choose
@@ -54,7 +55,7 @@ def kitti(
         root,
         f"KITTI {year}",
         NAMES[year],
-        is_home_2015 if year == 2015 else is_home_2012,
+        partial(is_home, year=year),
         f"training/{FRAMES[year][0]}",
     )
     records = _records(home / split, year, truth)
@@ -79,28 +80,13 @@ def validation_scenes(name: str, year: int = 2015, seed: int = 0) -> frozenset[i
     return frozenset(order[: total // 5])
 
 
-def is_home_2015(folder: Path) -> bool:
-    """Whether this folder has the colour frames of 2015."""
-    return has_any(folder, *(f"{split}/image_2" for split in SPLITS))
+def is_home(folder: Path, year: int = 2015) -> bool:
+    """Whether this folder has frames of that year; those of 2012 in colour or in grey."""
+    return has_any(folder, *(f"{split}/{name}" for split in SPLITS for name in FRAMES[year]))
 
 
-def is_home_2012(folder: Path) -> bool:
-    """Whether this folder has frames of 2012, in colour or in grey."""
-    frames = FRAMES[2012]
-    return has_any(folder, *(f"{split}/{name}" for split in SPLITS for name in frames))
-
-
-def survey_2015(folder: Path) -> Survey:
+def survey(folder: Path, year: int = 2015) -> Survey:
     """What `lcv data check` looks at."""
-    return _survey(folder, 2015)
-
-
-def survey_2012(folder: Path) -> Survey:
-    """What `lcv data check` looks at."""
-    return _survey(folder, 2012)
-
-
-def _survey(folder: Path, year: int) -> Survey:
     here = [split for split in SPLITS if (folder / split).is_dir()]
     sets = {split: kitti(folder, split, year=year, strict=False) for split in here}
     parts = tuple(Part(split, sets[split], TOTALS[year][split]) for split in here)

@@ -76,10 +76,6 @@ class Mix(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         return (self[i] for i in range(len(self)))
 
-    def with_part(self, dataset: Named, weight: int) -> Mix:
-        """A new mix with one part more."""
-        return Mix(*self.parts, (dataset, weight))
-
     def shares(self) -> dict[str, float]:
         """The fraction of the records that comes from each part, by its name; they sum to 1."""
         shares: dict[str, float] = {}

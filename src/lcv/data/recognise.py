@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,8 +26,8 @@ DATASETS = {
     "FlyingChairs": Kind(chairs.is_home, chairs.survey),
     "FlyingThings3D": Kind(things3d.is_home, things3d.survey),
     "Sintel": Kind(sintel.is_home, sintel.survey),
-    "KITTI 2015": Kind(kitti.is_home_2015, kitti.survey_2015),
-    "KITTI 2012": Kind(kitti.is_home_2012, kitti.survey_2012),
+    "KITTI 2015": Kind(kitti.is_home, kitti.survey),
+    "KITTI 2012": Kind(partial(kitti.is_home, year=2012), partial(kitti.survey, year=2012)),
     "HD1K": Kind(hd1k.is_home, hd1k.survey),
     "Middlebury": Kind(middlebury.is_home, middlebury.survey),
     "Middlebury stereo": Kind(stereo.is_home, stereo.survey),
@@ -35,9 +36,9 @@ DATASETS = {
 }
 # What has no truth has no marks either, and is looked for when nothing else was found.
 WITHOUT_TRUTH = {
-    "pairs": Kind(frames.has_pairs, frames.survey_pairs),
-    "frames": Kind(frames.has_frames, frames.survey_frames),
-    "videos": Kind(frames.has_videos, frames.survey_videos),
+    "pairs": Kind(frames.has_pairs, partial(frames.survey, kind="pairs")),
+    "frames": Kind(frames.has_frames, partial(frames.survey, kind="frames")),
+    "videos": Kind(frames.has_videos, partial(frames.survey, kind="videos")),
 }
 
 

@@ -15,7 +15,7 @@ from lcv.cost_volume.forward_interpolate import forward_interpolate
 from lcv.data.formats.kitti import SCALE, ZERO
 from lcv.errors import ArgumentError
 from lcv.evaluate.protocols import Setting
-from lcv.models.types import FlowModel, FlowOutput, tensor_of
+from lcv.models.types import FlowModel, FlowOutput, in_evaluation, tensor_of
 
 
 def usable_device(device: torch.device | str) -> torch.device:
@@ -104,14 +104,13 @@ def evaluating(model: nn.Module, precision: str) -> Iterator[nn.Module]:
 
     "float32" is without TF32, which torch would otherwise use in a GPU's convolutions.
     """
-    modes = {module: module.training for module in model.modules()}
     network = copy.deepcopy(model).double() if precision == "float64" else model
-    network.eval()
     products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
     flags = products.allow_tf32, convolutions.allow_tf32
     try:
         products.allow_tf32 = convolutions.allow_tf32 = precision == "tf32"
         with ExitStack() as stack:
+            stack.enter_context(in_evaluation(network))
             stack.enter_context(torch.no_grad())
             if precision in ("bfloat16", "float16"):
                 kind = tensor_of(model).device.type
@@ -119,5 +118,3 @@ def evaluating(model: nn.Module, precision: str) -> Iterator[nn.Module]:
             yield network
     finally:
         products.allow_tf32, convolutions.allow_tf32 = flags
-        for module, training in modes.items():
-            module.training = training

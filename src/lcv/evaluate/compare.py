@@ -21,6 +21,7 @@ from lcv.evaluate.results import PairResult, Result
 from lcv.files import write_text
 
 FORMAT = "lcv comparison 1"
+LEVEL = 0.95
 DEFAULT_METRICS = ("epe", "fl", "wauc")
 _CHUNK = 4_000_000  # numbers drawn at once
 
@@ -30,23 +31,18 @@ def bootstrap_interval(
     *,
     seed: int = 0,
     draws: int = 10_000,
-    level: float = 0.95,
     groups: Sequence[Hashable] | None = None,
 ) -> tuple[float, float]:
-    """The interval that holds the mean difference, by the percentile bootstrap.
+    """The 95 % interval of the mean difference, by the percentile bootstrap.
 
     The n differences are drawn n times with replacement, `draws` times over; the interval spans
-    the middle `level` of the means.
+    the middle 95 % of the means.
     groups: one label a difference, such as its scene; whole groups are then drawn, since frames
         of one scene are no independent witnesses.
     Facts: the same numbers and seed give the same interval; one difference, or one group, says
     nothing about the spread, so the interval is (−∞, ∞).
     """
     values = _checked("bootstrap_interval", differences)
-    if not 0 < level < 1:
-        raise ArgumentError(f"bootstrap_interval: level is {level}, wanted between 0 and 1")
-    if draws < 1:
-        raise ArgumentError(f"bootstrap_interval: draws is {draws}, wanted at least 1")
     sums, counts = _by_group(values, groups)
     n = len(sums)
     if n < 2:
@@ -56,7 +52,7 @@ def bootstrap_interval(
     for first in range(0, draws, size := max(1, _CHUNK // n)):
         drawn = generator.integers(0, n, (min(size, draws - first), n))
         means.append(sums[drawn].sum(1) / counts[drawn].sum(1))
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low, high = np.quantile(np.concatenate(means), (tail, 1 - tail))
     return float(low), float(high)
 
@@ -138,9 +134,6 @@ def compare(
     metrics: Sequence[str] = DEFAULT_METRICS,
     *,
     by_scene: bool = False,
-    seed: int = 0,
-    draws: int = 10_000,
-    level: float = 0.95,
 ) -> list[Difference]:
     """The differences second − first, dataset by dataset and metric by metric.
 
@@ -160,9 +153,7 @@ def compare(
                 continue
             difference = np.array([b[name] - a[name] for name in a])
             groups = [scene[name] for name in a] if by_scene else None
-            low, high = bootstrap_interval(
-                difference, seed=seed, draws=draws, level=level, groups=groups
-            )
+            low, high = bootstrap_interval(difference, groups=groups)
             rows.append(
                 Difference(
                     dataset,

@@ -84,7 +84,8 @@ def evaluate_entrant(
         if file is None and entrant.model in EMBEDDED:
             file = embedded_file(entrant.model)
         result = evaluate(model, mine, protocol, weights=file, label=entrant.label, **options)
-        joined = result if joined is None else joined.joined(result)
+        both = {**(joined or result).datasets, **result.datasets}
+        joined = replace(joined or result, datasets=both)
     if joined is None:
         raise ArgumentError("evaluate: there is no pair to measure; wanted at least one with truth")
     return replace(joined, datasets={name: joined.datasets[name] for name in datasets})

@@ -79,11 +79,10 @@ METRICS = {
 }
 
 
-def explain(names: Iterable[str] | None = None) -> str:
-    """Name, title, unit and definition of metrics, one a line; of all unless `names` are given."""
-    chosen = METRICS if names is None else {name: METRICS[name] for name in names}
+def explain() -> str:
+    """Name, title, unit and definition of every metric, one a line."""
     return "\n".join(
-        f"{name:<14} {m.title:<14} {m.unit:<3} {m.definition}" for name, m in chosen.items()
+        f"{name:<14} {m.title:<14} {m.unit:<3} {m.definition}" for name, m in METRICS.items()
     )
 
 

@@ -8,11 +8,12 @@ over its images. So no number travels without these.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lcv.errors import ArgumentError
 from lcv.layers.padding import MODES
+from lcv.words import counted
 
 PRECISIONS = ("float64", "float32", "tf32", "bfloat16", "float16")
 VALIDITY = {
@@ -94,11 +95,8 @@ class Protocol:
         return replace(self, settings=settings, **own)
 
     def as_dict(self) -> dict[str, Any]:
-        settings = {name: asdict(s) for name, s in self.settings.items()}
-        for each in settings.values():
-            each["headline"] = list(each["headline"])
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "settings"}
-        return {**own, "settings": settings}
+        settings = {n: {**asdict(s), "headline": [*s.headline]} for n, s in self.settings.items()}
+        return {**asdict(replace(self, settings={})), "settings": settings}
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any]) -> Protocol:
@@ -107,6 +105,11 @@ class Protocol:
             for name, s in said["settings"].items()
         }
         return cls(**{**said, "settings": settings})
+
+
+def call_words(iters: int | None, pad: str | None) -> str:
+    """How a network is called, for people."""
+    return f"{counted(iters, 'iteration')}, {pad} padding" if iters else "the network's own sizes"
 
 
 _SINTEL = ("epe", "px1", "px3", "px5")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,18 +74,6 @@ class Result:
             raise ArgumentError(f"there is no metric {name!r}; there are {', '.join(METRICS)}")
         values = {pair.name: pair.metrics() for pair in self._dataset(dataset).pairs}
         return {pair: metrics[name] for pair, metrics in values.items() if name in metrics}
-
-    def joined(self, other: Result) -> Result:
-        """This result with the datasets of another beside its own."""
-        if self.protocol != other.protocol:
-            raise ArgumentError(
-                f"results under {self.protocol.name} and {other.protocol.name} cannot be joined; "
-                f"wanted one protocol"
-            )
-        twice = sorted(set(self.datasets) & set(other.datasets))
-        if twice:
-            raise ArgumentError(f"both results have the dataset {twice[0]}; wanted each once")
-        return replace(self, datasets={**self.datasets, **other.datasets})
 
     def as_dict(self) -> dict[str, Any]:
         datasets = {}

@@ -56,13 +56,6 @@ class BenchmarkPair:
         return Sample(record, image1, image2, flow, hidden | True, hidden)
 
 
-def benchmark_records(count: int = PAIRS, device: str = "cpu") -> list[BenchmarkPair]:
-    """The first pairs of the procedural benchmark, as `evaluate` takes them."""
-    if not 1 <= count <= PAIRS:
-        raise ArgumentError(f"benchmark_records: count is {count}, wanted 1 to {PAIRS}")
-    return [BenchmarkPair(index, device) for index in range(count)]
-
-
 def records_in(
     places: Iterable[str | os.PathLike[str]],
     *,
@@ -83,7 +76,7 @@ def records_in(
     found: list[Readable] = []
     for place in places:
         found += (
-            benchmark_records(device=device)
+            [BenchmarkPair(index, device) for index in range(PAIRS)]
             if os.fspath(place) == BENCHMARK_WORD
             else _records_of(Path(place), split)
         )

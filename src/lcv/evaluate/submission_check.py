@@ -87,15 +87,11 @@ def check_submission(
         try:
             with _as_file(path, name) as file:
                 message = _content_fault(kind, file, wanted)
-        except _Unreadable as error:
+        except FileError as error:
             message = str(error)
         if message:
             faults.append(Fault(name, message))
     return faults
-
-
-class _Unreadable(Exception):
-    """A file of a submission cannot even be taken out of it."""
 
 
 def _in_folder(folder: Path) -> tuple[list[str], list[Fault]]:
@@ -170,7 +166,7 @@ def _as_file(path: Path, name: str) -> Iterator[Path]:
             with zipfile.ZipFile(path) as archive:
                 declared = archive.getinfo(name).file_size
                 if declared > _LARGEST_FILE:
-                    raise _Unreadable(
+                    raise FileError(
                         f"unpacks to {declared} bytes, more than a flow of this benchmark has"
                     )
                 with archive.open(name) as packed, target.open("wb") as file:
@@ -184,7 +180,7 @@ def _as_file(path: Path, name: str) -> Iterator[Path]:
             zipfile.BadZipFile,
             zlib.error,
         ) as error:
-            raise _Unreadable(f"cannot be unpacked: {error}") from None
+            raise FileError(f"cannot be unpacked: {error}") from None
         yield target
 
 

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from lcv.data.formats.flo import write_flo
-from lcv.data.formats.kitti import SCALE, write_kitti
+from lcv.data.formats.flow import write_flow
+from lcv.data.formats.kitti import SCALE
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.calling import (
     Caller,
@@ -175,8 +175,7 @@ def _write_files(
         clipped += changed
         target = folder / names[index]
         target.parent.mkdir(parents=True, exist_ok=True)
-        write = write_flo if layout.kind == "sintel" else write_kitti
-        write(target, flow, overwrite=True)
+        write_flow(target, flow, overwrite=True)
         log.add(records[index], changed)
         if progress is not None:
             progress(layout.kind, done, len(order))

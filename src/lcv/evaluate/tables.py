@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from lcv.evaluate.compare import Difference
 from lcv.evaluate.metrics import METRICS
-from lcv.evaluate.protocols import PROTOCOLS, STORAGE, VALIDITY, Protocol
+from lcv.evaluate.protocols import PROTOCOLS, STORAGE, VALIDITY, Protocol, call_words
 from lcv.evaluate.results import DatasetResult, Result
-from lcv.words import counted, printable
+from lcv.words import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,6 +52,19 @@ class Grid:
         if self.rule:
             drawn.insert(1 + self.rule, across)
         return "\n".join([self.title, drawn[0], across, *drawn[1:], self.caption, ""])
+
+    def show(self) -> None:
+        """Drawn on a terminal that is wide enough; else in plain letters, which are never cut."""
+        try:
+            from rich.console import Console
+        except ImportError:
+            print(self.text())
+            return
+        console = Console()
+        if console.is_terminal and self.width() <= console.width:
+            console.print(self.rich())
+        else:
+            print(self.text())
 
     def rich(self) -> Table:
         """For a terminal."""
@@ -126,11 +139,7 @@ def _who(result: Result, each: DatasetResult) -> str:
 
 def _how(protocol: Protocol, each: DatasetResult) -> str:
     """How the network was called, in a line."""
-    iters, pad = each.settings.get("iters"), each.settings.get("pad")
-    words = [
-        f"{counted(iters, 'iteration')}, {pad} padding" if iters else "the network's own sizes"
-    ]
-    words.append(protocol.precision)
+    words = [call_words(**each.settings), protocol.precision]
     if protocol.storage != "exact":
         words.append(STORAGE[protocol.storage])
     if protocol.limit is not None:
@@ -183,14 +192,9 @@ def protocol_text() -> str:
     for protocol in PROTOCOLS.values():
         lines += [f"{protocol.name}: {protocol.source}", f"  averages: {protocol.averaging}"]
         for name, s in protocol.settings.items():
-            called = (
-                f"{counted(s.iters, 'iteration')}, {s.pad} padding"
-                if s.iters
-                else "the network's own"
-            )
             rest = "any other" if len(protocol.settings) > 1 else "all datasets"
             which = rest if name == "*" else name
-            lines.append(f"  {which}: {called}; quotes {', '.join(s.headline)}")
+            lines.append(f"  {which}: {call_words(s.iters, s.pad)}; quotes {', '.join(s.headline)}")
         limit = protocol.limit
         small = "" if limit is None else f" and under {limit:g} px in both components"
         lines.append(f"  counts {VALIDITY[protocol.validity]}{small}")

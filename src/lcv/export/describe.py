@@ -20,17 +20,12 @@ def describe(
     rule: ExportRule,
     sizes: Sizes,
     differences: Sequence[Difference],
-    *,
-    format: str,
-    versions: dict[str, Any],
-    W: str,
-    lookup: str,
-    iters: int | None,
+    how: dict[str, Any],
     batch: bool,
     half: bool,
     weights: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
-    """The metadata, as plain values of JSON."""
+    """The metadata, as plain values of JSON. how: it was made, in the file's own words"""
     origin = provenance(weights)
     pairs = "batch" if batch else 1
     image = {"type": "float32", "shape": [pairs, 3, "height", "width"], "values": "RGB, 0 to 255"}
@@ -40,12 +35,8 @@ def describe(
         "modified": origin["modified"],
         "model": spec_of(model).as_dict(),
         "weights": origin["weights"],
-        "W": W,
-        "iters": iters,
-        "lookup": lookup,
+        **how,
         "precision": "float16 in convolutions, else float32" if half else "float32",
-        "format": format,
-        **versions,
         "inputs": {"image1": image, "image2": image},
         "outputs": {
             "flow": {

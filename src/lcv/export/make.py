@@ -38,7 +38,6 @@ FORMATS: dict[str, ModuleType] = {"onnx": onnx_file, "torch": torch_file}
 def export_model(
     model: nn.Module,
     path: str | os.PathLike[str],
-    format: str | None = None,
     *,
     size: tuple[int, int] | None = None,
     iters: int | None = None,
@@ -52,7 +51,7 @@ def export_model(
 ) -> dict[str, Any]:
     """Write a network as a program that needs no lcv; returns the metadata that the file holds.
 
-    format:   "onnx" or "torch"; by the path's ending (.onnx, .pt2) if absent
+    path:     its ending says the format: .onnx or .pt2 (torch.export)
     size:     (h, w) of the only images it takes; without it sizes stay open, in multiples of the
               network's stride
     iters:    of a network that iterates; RAFT's is 12 unless given
@@ -65,7 +64,7 @@ def export_model(
     """
     path = Path(path)
     name = spec_of(model).name
-    kind = choose_format(path, format)
+    kind = choose_format(path)
     if not is_flow_model(model):
         raise ArgumentError(f"export: {name} is not a FlowModel; wrap it with lcv.wrap")
     rule = model.export_rule
@@ -79,8 +78,8 @@ def export_model(
     own = read_pairs(rule, sizes, pairs)
 
     progress(f"tracing {name}, {sizes.words()}")
-    prepared = prepare(model, lookup)
-    program = trace(name, Core(prepared.model, iters), sizes, lookup, batch)
+    prepared, where_w_went = prepare(model, lookup)
+    program = trace(name, Core(prepared, iters), sizes, lookup, batch)
     progress(f"writing it as {kind}")
     converted = FORMATS[kind].convert(program)
     converted = halved(converted) if half else converted
@@ -93,20 +92,9 @@ def export_model(
         both = checked[0]._replace(name=f"{checked[0].name}, second of two")
         differences.append(difference(truth, second_of_two(runner), rule, both, iters))
     refuse_large(path, differences)
-    metadata = describe(
-        model,
-        rule,
-        sizes,
-        differences,
-        format=kind,
-        versions=FORMATS[kind].versions(),
-        W=prepared.W,
-        lookup=lookup,
-        iters=iters,
-        batch=batch,
-        half=half,
-        weights=weights,
-    )
+    how = {"W": where_w_went, "iters": iters, "lookup": lookup, "format": kind}
+    how |= FORMATS[kind].versions()
+    metadata = describe(model, rule, sizes, differences, how, batch, half, weights)
     with whole_file(path, overwrite) as temporary:
         temporary.write_bytes(FORMATS[kind].content(converted, metadata))
     return metadata
@@ -135,28 +123,19 @@ def choose_iters(name: str, defaults: Defaults, iters: int | None) -> int | None
     return iters
 
 
-def choose_format(path: Path, format: str | None) -> str:
-    """The format asked for, or the one of the path's ending; refused where the two disagree."""
+def choose_format(path: Path) -> str:
+    """The format of the path's ending."""
     by_ending = {module.ENDING: name for name, module in FORMATS.items()}
-    if format is None:
-        if path.suffix not in by_ending:
-            raise ArgumentError(
-                f"{path}: wanted a name ending in {' or '.join(by_ending)}, which says the format"
-            )
-        return by_ending[path.suffix]
-    if format not in FORMATS:
-        raise ArgumentError(f"export: format is {format!r}, wanted one of {', '.join(FORMATS)}")
-    if path.suffix != FORMATS[format].ENDING:
+    if path.suffix not in by_ending:
         raise ArgumentError(
-            f"{path}: a file of format {format} is named *{FORMATS[format].ENDING}, since whoever "
-            f"reads it goes by that"
+            f"{path}: wanted a name ending in {' or '.join(by_ending)}, which says the format"
         )
-    return format
+    return by_ending[path.suffix]
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What `export_model` wrote into a file about it."""
     path = Path(path)
-    module = FORMATS[choose_format(path, None)]
+    module = FORMATS[choose_format(path)]
     module.check_available()
     return dict(module.read_metadata(path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -53,15 +53,9 @@ class Core(nn.Module):
         return self.model.match(*features, size=size, iters=self.iters).flow
 
 
-class Prepared(NamedTuple):
-    """A copy of a network that computes the same flow, and in words where its W went."""
-
-    model: nn.Module
-    W: str
-
-
-def prepare(model: FlowModel, lookup: str) -> Prepared:
-    """A float32 copy on the CPU, without gradients, its W folded where it can be, else constant."""
+def prepare(model: FlowModel, lookup: str) -> tuple[nn.Module, str]:
+    """A float32 copy on the CPU, without gradients, its W folded where it can be, else constant;
+    and in words where its W went."""
     twin: Any = model.core_for_export(lookup).to("cpu", torch.float32).eval()
     learned = {k: p for k, p in twin.inner_products.items() if not isinstance(p, Euclidean)}
     words = "none"
@@ -73,7 +67,7 @@ def prepare(model: FlowModel, lookup: str) -> Prepared:
             set_inner_product(twin, level, fixed(product))
         names = [level for level in learned if level]
         words = f"constant matrices at levels {', '.join(names)}" if names else "a constant matrix"
-    return Prepared(twin.requires_grad_(False), words)
+    return twin.requires_grad_(False), words
 
 
 def _has_factor(product: InnerProduct) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from lcv.errors import ArgumentError
 from lcv.models.types import ExportRule
@@ -40,14 +40,6 @@ class Sizes:
         return f"heights {low} to {high}, widths {left} to {right}{steps}"
 
 
-class Case(NamedTuple):
-    """One image size of the check, and the way it is brought to a size of the file."""
-
-    height: int
-    width: int
-    mode: str | None
-
-
 def choose_sizes(name: str, rule: ExportRule, size: tuple[int, int] | None) -> Sizes:
     """One size, or all that the network takes with sizes left open."""
     if size is None:
@@ -80,8 +72,9 @@ def traced_size(sizes: Sizes) -> tuple[int, int]:
     return height + sizes.stride, width + 2 * sizes.stride
 
 
-def cases(rule: ExportRule, sizes: Sizes) -> list[Case]:
-    """Three sizes of images, most of them not what the file takes, so that the rule is checked too.
+def cases(rule: ExportRule, sizes: Sizes) -> list[tuple[int, int, str | None]]:
+    """Three times height, width and mode, most of them not what the file takes, so that the rule is
+    checked too.
 
     Where only one size is possible and nothing may be padded or resized, it is checked three times,
     with three pairs.
@@ -99,6 +92,6 @@ def cases(rule: ExportRule, sizes: Sizes) -> list[Case]:
     else:
         more = ((0, 0),) * 3
     return [
-        Case(height + down - less_down, width + across - less_across, mode)
+        (height + down - less_down, width + across - less_across, mode)
         for (down, across), (less_down, less_across), mode in zip(more, lacks, ways, strict=True)
     ]

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lcv.errors import WeightsError
-from lcv.files import check_output, whole_file
+from lcv.errors import FileError, WeightsError
+from lcv.files import check_output, read_json, whole_file, write_text
 from lcv.models.build import spec_of
 from lcv.models.published import PUBLISHED, sha256_of
 from lcv.models.types import tensor_of
@@ -69,10 +69,10 @@ def card_from(source: Path, notes: list[str], half: bool = False) -> Card:
 def _card_beside(weights: Path, sha256: str) -> Card | None:
     """The card of a file, or None where there is none or it is not this file's."""
     try:
-        said = json.loads(card_path(weights).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        said = read_json(card_path(weights), "the card of weights")
+    except FileError:
         return None
-    if not isinstance(said, dict) or said.get("sha256") != sha256:
+    if said.get("sha256") != sha256:
         return None
     fields = asdict(Card())
     known = {
@@ -127,8 +127,7 @@ def write_card(
         "stored_as": str(torch.float16 if half else tensor_of(model).dtype),
         **asdict(card or Card()),
     }
-    with whole_file(card_path(path), overwrite) as temporary:
-        temporary.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    write_text(card_path(path), json.dumps(described, indent=2) + "\n", overwrite)
     return sha256
 
 

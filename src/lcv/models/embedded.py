@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
+
+from lcv.files import read_json
 
 FOLDER = Path(__file__).resolve().parents[1] / "weights"
 
@@ -23,7 +24,4 @@ def embedded_file(name: str) -> Path:
 
 def embedded_card(name: str) -> dict[str, Any]:
     """What the card of embedded weights says: data, recipe, seed, scores, sha256, and perhaps advice."""
-    card: dict[str, Any] = json.loads(
-        embedded_file(name).with_suffix(".json").read_text(encoding="utf-8")
-    )
-    return card
+    return read_json(embedded_file(name).with_suffix(".json"), "the card of embedded weights")

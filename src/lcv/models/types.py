@@ -1,12 +1,14 @@
 """The contract of a network: what every other part of lcv may ask of it, and what it returns.
 
-A protocol, no base class: each network implements it in full beside its own code, and
-`lcv.testing.check_flow_model` checks that it does.
+A protocol: each network implements it beside its own code, and `lcv.testing.check_flow_model`
+checks that it does. `OneVolume` has the answers of a network that has no choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeGuard
 
@@ -199,6 +201,31 @@ class FlowModel(Protocol):
         """A copy that a tracer can follow, costs read by the named operator."""
 
 
+class OneVolume(nn.Module):
+    """Answers of a network with one way to hold its costs, into whose layers W cannot be folded."""
+
+    def encodes_by_role(self) -> bool:
+        """No: features of a first frame serve as a second's."""
+        return False
+
+    def with_volume(self, name: str) -> Self:
+        """The network itself."""
+        check_volume(self, name)
+        return self
+
+    def layer_before_w(self) -> nn.Conv2d | nn.Linear | None:
+        """None: features are scaled to unit length before W, so here W adds capacity."""
+        return None
+
+    def parts_to_compile(self) -> list[tuple[nn.Module, str]]:
+        """None: compiling has not been shown to help."""
+        return []
+
+    def core_for_export(self, lookup: str) -> nn.Module:
+        """A copy."""
+        return copy.deepcopy(self)
+
+
 MEMBERS = frozenset(
     name for name in {**FlowModel.__annotations__, **vars(FlowModel)} if not name.startswith("_")
 )
@@ -217,6 +244,18 @@ def tensor_of(model: nn.Module) -> Tensor:
     """A parameter or buffer of a network, which tells its device and dtype; empty if it has none."""
     own = (*model.parameters(), *model.buffers())
     return next((each for each in own if each.is_floating_point()), torch.empty(0))
+
+
+@contextmanager
+def in_evaluation(model: nn.Module) -> Iterator[None]:
+    """The network in evaluation mode; every module is put back into its own after."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
 
 
 def check_volume(model: Any, name: str) -> None:

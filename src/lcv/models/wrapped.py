@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +22,8 @@ from lcv.models.types import (
     ExportRule,
     Fitted,
     FlowOutput,
+    OneVolume,
     Role,
-    check_volume,
     refuse_options,
     tensor_of,
 )
@@ -37,7 +37,7 @@ class Features(NamedTuple):
     size: tuple[int, int]
 
 
-class Wrapped(nn.Module):
+class Wrapped(OneVolume):
     """A foreign network behind the contract; `wrap` makes one."""
 
     forms = ("factor",)
@@ -181,15 +181,6 @@ class Wrapped(nn.Module):
         """What images must match in dtype and device: a parameter, if there is one."""
         own = tensor_of(self)
         return own if own.numel() else own.to(image.device)
-
-    def encodes_by_role(self) -> bool:
-        """No: features of a first frame serve as a second's."""
-        return False
-
-    def with_volume(self, name: str) -> Self:
-        """The network itself: how it holds its costs is its own affair."""
-        check_volume(self, name)
-        return self
 
     def layer_before_w(self) -> nn.Conv2d | nn.Linear | None:
         """The layer that the module before W is or ends in, if it is a bare linear one."""

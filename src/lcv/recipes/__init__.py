@@ -11,7 +11,6 @@ To write one, copy the nearest, or call it and change what differs with `datacla
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import pkgutil
 from collections.abc import Callable
@@ -19,7 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lcv.errors import ArgumentError, FileError
+from lcv.errors import ArgumentError
+from lcv.files import read_json
 from lcv.recipes.stored import config_from
 from lcv.train.config import Stages, TrainConfig
 from lcv.usercode import import_file, user_errors
@@ -57,8 +57,8 @@ def load_stages(name_or_path: str | os.PathLike[str]) -> Stages:
         with user_errors(path):
             return _call(module, name)
     if path.suffix == ".json":
-        content = _json_at(path)
-        if isinstance(content, dict) and list(content) == ["stages"]:
+        content = read_json(path, "a configuration, as a run's config.json")
+        if list(content) == ["stages"]:
             return {n: _stored(each, f"{name}, {n}") for n, each in content["stages"].items()}
         return {"": _stored(content, name)}
     which = did_you_mean(name, recipe_names(), 3)
@@ -85,15 +85,6 @@ def _stored(content: object, where: str) -> TrainConfig:
     except ArgumentError as error:
         said = str(error)
         raise ArgumentError(said if said.startswith(where) else f"{where}: {said}") from None
-
-
-def _json_at(path: Path) -> object:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileError(f"{path}: there is no such configuration") from None
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path}: not JSON ({error})") from None
 
 
 def _call(module: ModuleType, name: str) -> Stages:

@@ -7,10 +7,10 @@ from lcv.files import write_text
 from lcv.studies import blocks
 from lcv.studies.ablation_study import Study
 from lcv.studies.ablation_summary import Interval, Row, Table, summarise
-from lcv.studies.charts import NO_PLOTS, Bar, Bars, Curves, Line, svg
 from lcv.studies.columns import REFERENCE
 from lcv.train.log import read_log
-from lcv.words import counted, printable
+from lcv.visual.plots import NO_PLOTS, Bar, Bars, Curves, Line, svg
+from lcv.words import counted
 
 HEAD = (
     "column",
@@ -116,20 +116,11 @@ def markdown(study: Study) -> str:
 
 
 def print_tables(study: Study) -> None:
-    """Drawn on a terminal; elsewhere, or without rich, as Markdown."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        print(markdown(study))
-        return
-    console = Console()
-    if not console.is_terminal:
-        print(markdown(study))
-        return
-    console.print(printable(heading(study)), markup=False, highlight=False)
+    """The tables, for a terminal or a pipe."""
+    print(heading(study))
     for table in summarise(study):
         rows = tuple(map(cells_of, table.rows))
-        console.print(Grid(title_of(table), HEAD, rows, spread_words(table), words=1).rich())
+        Grid(title_of(table), HEAD, rows, spread_words(table), words=1).show()
 
 
 def panels(study: Study) -> list[Bars | Curves]:

@@ -34,7 +34,7 @@ from lcv.studies.ablation_split import (
 )
 from lcv.studies.columns import BY_NAME, COLUMNS, Column
 from lcv.studies.null_controls import null_controls
-from lcv.train.config import TrainConfig
+from lcv.train.config import TrainConfig, by_dotted_name
 from lcv.train.network import settled
 
 FORMAT = "lcv ablation 1"
@@ -226,13 +226,7 @@ def _joined(old: Study, new: Study) -> Study:
 
 def _what_counts(study: Study) -> dict[str, Any]:
     """Everything that changes a reported number, by dotted name."""
-    flat: dict[str, Any] = {}
-    # Through JSON, which turns tuples into lists, as in the study that was read.
-    for name, value in json.loads(json.dumps(study.base.as_dict())).items():
-        if isinstance(value, dict) and name in ("model", "data", "optim", "loss"):
-            flat |= {f"{name}.{inner}": each for inner, each in value.items()}
-        else:
-            flat[name] = value
+    flat = by_dotted_name(study.base.as_dict())
     own = {"pairs": study.pairs, "split": study.split, "tests": sorted(study.tests)}
     flat = {name: value for name, value in flat.items() if name not in MAY_CHANGE}
     return {**flat, **own, "weights": study.weights_sha256}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Protocol
 
-from lcv.studies.charts import NO_PLOTS, Bars, Curves, svg
+from lcv.visual.plots import NO_PLOTS, Bars, Curves, svg
 
 MARKS = {"paper": "paper", "here": "measured here", "muted": ""}
 """Kinds of rows, and the words that tell them apart in Markdown. On a page "paper" and "muted" are
@@ -138,7 +138,7 @@ class Picture:
 
 
 def chart(panels: Sequence[Curves | Bars], caption: str, **options: Any) -> list[Block]:
-    """The panels as a picture, see `charts.draw`; a sentence where matplotlib is missing."""
+    """The panels as a picture, see `plots.draw`; a sentence where matplotlib is missing."""
     if not panels:
         return []
     drawn = svg(panels, **options)

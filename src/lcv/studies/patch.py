@@ -34,7 +34,7 @@ from lcv.data.synthetic.recipe import RECIPES
 from lcv.errors import ArgumentError
 from lcv.evaluate.calling import call_options
 from lcv.evaluate.protocols import Setting
-from lcv.models.types import tensor_of
+from lcv.models.types import in_evaluation, tensor_of
 from lcv.studies.patch_frames import Frames
 from lcv.studies.patch_step import Climb, Replayed
 from lcv.studies.robustness.stress import apply_patch, disc, places_at
@@ -164,26 +164,24 @@ def learn_patch(
     take = Replayed(step) if graph else step
     values = torch.zeros(config.steps, device=device)
     done = 0
-    modes = {module: module.training for module in model.modules()}
     wanted = {p: p.requires_grad for p in model.parameters()}
-    try:
-        model.eval().requires_grad_(False)
-        while done < config.steps and (pair := next(frames, None)) is not None:
-            if len(pair[0]) > config.batch:
-                raise ArgumentError(
-                    f"learn_patch: {len(pair[0])} pairs at once, wanted at most {config.batch}"
-                )
-            here = slice(done * config.batch, done * config.batch + len(pair[0]))
-            climb.set_rate(done)
-            values[done] = take(*pair, *(part[here] for part in drawn))
-            done += 1
-            if progress is not None and (done % _TOLD_EVERY == 0 or done == config.steps):
-                progress(done, config.steps, float(values[done - 1]))
-    finally:
-        for module, training in modes.items():
-            module.training = training
-        for parameter, was in wanted.items():
-            parameter.requires_grad_(was)
+    with in_evaluation(model):
+        model.requires_grad_(False)
+        try:
+            while done < config.steps and (pair := next(frames, None)) is not None:
+                if len(pair[0]) > config.batch:
+                    raise ArgumentError(
+                        f"learn_patch: {len(pair[0])} pairs at once, wanted at most {config.batch}"
+                    )
+                here = slice(done * config.batch, done * config.batch + len(pair[0]))
+                climb.set_rate(done)
+                values[done] = take(*pair, *(part[here] for part in drawn))
+                done += 1
+                if progress is not None and (done % _TOLD_EVERY == 0 or done == config.steps):
+                    progress(done, config.steps, float(values[done - 1]))
+        finally:
+            for parameter, was in wanted.items():
+                parameter.requires_grad_(was)
     if not done:
         raise ArgumentError("learn_patch: there were no frames, wanted at least one batch")
     return climb.patch.clone(), values[:done].tolist()

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from lcv.cost_volume.expect import expect
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.random import Draws
 from lcv.errors import FileError
-from lcv.files import check_output, write_text
+from lcv.files import check_output, read_json, write_text
 
 FORMAT = "lcv patch 1"
 GREY = 127
@@ -78,7 +78,7 @@ def save_patch(
     write_image(path, np.ascontiguousarray(levels.permute(1, 2, 0).numpy()), overwrite)
     text = json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(card_path(path), text + "\n", overwrite)
-    return Patch(path.stem, patch.pixels, described)
+    return replace(patch, card=described)
 
 
 def load_patch(path: str | os.PathLike[str]) -> Patch:
@@ -91,12 +91,10 @@ def load_patch(path: str | os.PathLike[str]) -> Patch:
     square = np.array(picture[top : top + side, left : left + side])
     patch = Patch(path.stem, torch.from_numpy(square).permute(2, 0, 1).float().contiguous())
     try:
-        card = json.loads(card_path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        card = read_json(card_path(path), "the card of a patch")
+    except FileError:
         return patch
-    if not isinstance(card, dict) or card.get("pixels_sha256") != patch.sha256:
-        return patch
-    return Patch(patch.name, patch.pixels, card)
+    return replace(patch, card=card) if card.get("pixels_sha256") == patch.sha256 else patch
 
 
 def random_patches(side: int, seed: int, indices: Sequence[int]) -> Tensor:

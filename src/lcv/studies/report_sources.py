@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,11 +113,10 @@ def _format_of(path: Path) -> str | None:
 def _training(folder: Path, name: str) -> Training:
     try:
         entries = tuple(read_log(folder / "log.jsonl"))
-        path = folder / "config.json"
-        config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"{folder}: its log or configuration cannot be read ({error})") from None
-    whole = all(isinstance(e, dict) and "kind" in e and "step" in e for e in entries)
-    if not whole or not isinstance(config, dict):
+        raise FileError(f"{folder}: its log cannot be read ({error})") from None
+    path = folder / "config.json"
+    config = read_json(path, "the configuration of a run") if path.exists() else {}
+    if not all(isinstance(e, dict) and "kind" in e and "step" in e for e in entries):
         raise FileError(f"{folder}: log.jsonl is not the log of a training run of ours")
     return Training(name, config, entries)

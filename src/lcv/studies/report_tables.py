@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from lcv.data.kitti import TOTALS as KITTI_TOTALS
 from lcv.data.sintel import TOTALS as SINTEL_TOTALS
 from lcv.evaluate.metrics import METRICS
+from lcv.evaluate.protocols import call_words
 from lcv.evaluate.results import DatasetResult, Result
 from lcv.evaluate.tables import number
 from lcv.studies import paper
 from lcv.studies.blocks import Block, Folded, Heading, Points, Row, TableBlock, Words
-from lcv.words import counted
 
 WHOLE = {
     "sintel-clean": SINTEL_TOTALS["training"],
@@ -102,7 +102,7 @@ def everything(results: Sequence[Result]) -> list[Block]:
                 number(each.metrics[n], METRICS[n].unit) if n in each.metrics else paper.NOT_GIVEN
                 for n in names
             )
-            protocol = f"{result.protocol.name}, {called(each)}"
+            protocol = f"{result.protocol.name}, {call_words(**each.settings)}"
             rows.append(Row((who(result, each), str(len(each.pairs)), protocol, *values)))
         blocks.append(TableBlock(dataset, head, tuple(rows)))
     if not blocks:
@@ -120,11 +120,6 @@ def everything(results: Sequence[Result]) -> list[Block]:
 def kitti_epe(result: Result) -> str:
     """The mean that the protocol quotes on KITTI: within each image first (RAFT), or over pixels."""
     return "epe_image" if "epe_image" in result.protocol.setting("kitti2015").headline else "epe"
-
-
-def called(each: DatasetResult) -> str:
-    iters, pad = each.settings.get("iters"), each.settings.get("pad")
-    return f"{counted(iters, 'iteration')}, {pad} padding" if iters else "the network's own sizes"
 
 
 def _of(results: Sequence[Result], unsupervised: bool) -> list[Result]:
@@ -166,7 +161,7 @@ def _differences(name: str, result: Result, sets: dict[str, DatasetResult]) -> l
             per_image = kitti_epe(result) == "epe_image"
             mean = ", AEPE " + ("within each image first" if per_image else "over all pixels")
         said.append(
-            f"{name}, {dataset}: {part}protocol {result.protocol.name}, {called(each)}, "
+            f"{name}, {dataset}: {part}protocol {result.protocol.name}, {call_words(**each.settings)}, "
             f"{result.protocol.precision}{mean}"
         )
     return said

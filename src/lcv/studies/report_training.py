@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lcv.studies.blocks import Block, Heading, Row, TableBlock, chart
-from lcv.studies.charts import Curves, Line
 from lcv.studies.report_sources import Training
+from lcv.visual.plots import Curves, Line
 
 MOST_POINTS = 200
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from lcv.errors import FileError, LcvError
-from lcv.files import whole_file
+from lcv.files import whole_file, write_text
 from lcv.models.archive import read_torch_content
 
 
@@ -38,8 +38,8 @@ class Folder:
     def prepare(self, config: dict[str, Any]) -> None:
         """Make the folders and put the resolved configuration beside the checkpoints."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        with whole_file(self.run / "config.json", overwrite=True) as temporary:
-            temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(config, indent=2) + "\n"
+        write_text(self.run / "config.json", text, overwrite=True)
         for leftover in self.checkpoints.glob(".*.part"):
             leftover.unlink(missing_ok=True)
 

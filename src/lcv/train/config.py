@@ -6,6 +6,7 @@ one is saved beside the checkpoints.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -260,6 +261,17 @@ def changed(config: TrainConfig, settings: Mapping[str, Any]) -> TrainConfig:
             field_, value = group, replace(getattr(config, group), **{field_: value})
         config = replace(config, **{field_: value})
     return config
+
+
+def by_dotted_name(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of `as_dict` by dotted name, as JSON has them, which knows no tuples."""
+    flat: dict[str, Any] = {}
+    for name, value in json.loads(json.dumps(config)).items():
+        if name in ("model", "data", "optim", "loss"):
+            flat |= {f"{name}.{inner}": each for inner, each in value.items()}
+        else:
+            flat[name] = value
+    return flat
 
 
 Stages = dict[str, TrainConfig]

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lcv.files import whole_file
 from lcv.train.config import TrainConfig
 from lcv.train.log import read_log
+from lcv.visual.plots import Curves, Line, draw
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-INK, CURVES = "#22303c", ("#2f6f9f", "#c8503c", "#4f8a4c", "#8a5fa8", "#b0862d")
-
 
 MEASURES = {"epe": ("EPE", " px"), "census": ("census loss", "")}
 """What is drawn, by its name in the log: how it is called, and its unit."""
@@ -65,40 +63,33 @@ def sentence(curve: Curve, goal: float | None = None) -> str:
 
 
 def curve_figure(curves: list[Curve], training: Curve, goal: float | None = None) -> Figure:
-    """Each dataset's error, dashed that of zero flow, dotted the goal; pale, training's EPE.
+    """Each dataset's error, dashed that of zero flow, dotted the goal; and training's EPE.
 
     Each measure has axes of its own.
     """
-    from matplotlib.figure import Figure
-
-    measures = [m for m in MEASURES if any(curve.measure == m for curve in curves)]
-    figure = Figure(figsize=(7.2, 4.2 * len(measures)), layout="constrained")
-    axes = figure.subplots(len(measures), squeeze=False).flat
-    for axis, measure in zip(axes, measures, strict=True):
-        if measure == training.measure:
-            seen = training.steps, training.values
-            axis.plot(*seen, color="#c3ccd3", linewidth=1, label=training.name)
-        for i, curve in enumerate(c for c in curves if c.measure == measure):
-            _draw(axis, curve, CURVES[i % len(CURVES)], goal)
-        what, unit = MEASURES[measure]
-        axis.set_xlabel("step", color=INK)
-        axis.set_ylabel(f"{what},{unit}" if unit else what, color=INK)
-        axis.set_xlim(left=0)
-        axis.set_ylim(bottom=0)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(frameon=False, fontsize=9)
-    return figure
+    panels = []
+    for measure, (what, unit) in MEASURES.items():
+        own = [curve for curve in curves if curve.measure == measure]
+        lines = [line for curve in own for line in _lines(curve, goal)]
+        if own and measure == training.measure:
+            lines.append(Line(training.name, training.steps, training.values, marker="", width=0.7))
+        if own:
+            label = f"{what},{unit}" if unit else what
+            panels.append(Curves("", "step", label, lines, from_zero=True))
+    return draw(panels)
 
 
-def _draw(axis: Axes, curve: Curve, colour: str, goal: float | None) -> None:
-    label = f"{curve.name}, {curve.values[-1]:.2f}{curve.unit} at the end"
-    axis.plot(curve.steps, curve.values, "o-", color=colour, label=label)
+def _lines(curve: Curve, goal: float | None) -> list[Line]:
+    last = f"{curve.name}, {curve.values[-1]:.2f}{curve.unit} at the end"
+    lines = [Line(last, curve.steps, curve.values, group=curve.name)]
     if curve.zero:
+        level = partial(Line, x=[0, curve.steps[-1]], group=curve.name, marker="", width=1)
         label = f"{curve.name}, zero flow: {curve.zero:.2f}{curve.unit}"
-        axis.axhline(curve.zero, color=colour, linestyle="--", linewidth=1, label=label)
+        lines.append(level(label, y=[curve.zero] * 2, dash="--"))
         if goal is not None:
             label = f"{goal:.0%} of it: {goal * curve.zero:.2f}{curve.unit}"
-            axis.axhline(goal * curve.zero, color=colour, linestyle=":", label=label)
+            lines.append(level(label, y=[goal * curve.zero] * 2, dash=":"))
+    return lines
 
 
 def leave_curve(config: TrainConfig) -> list[str]:

@@ -21,16 +21,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lcv.data.synthetic.development import DEVELOPMENT, development_batch
-from lcv.files import whole_file
+from lcv.data.synthetic.development import DEVELOPMENT, PAIRS, SIZE, development_batch
+from lcv.files import write_text
 from lcv.models.types import tensor_of
 from lcv.train.batches import texture_bank
 from lcv.train.config import TrainConfig
 from lcv.train.distributed import Processes
 from lcv.train.kept import Kept, Pair
 
-PAIRS = 64
-SIZE = (320, 448)
 AT_ONCE = 16
 NEAR = 8
 REGIONS = ("boundary", "out_of_frame", "interior")
@@ -63,8 +61,7 @@ class PerPair:
             for name, row in zip(DEVELOPMENT, epe.tolist(), strict=True)
         }
         content = {"format": "lcv development 1", "step": step, "epe": sets}
-        with whole_file(path, overwrite=True) as temporary:
-            temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(content) + "\n", overwrite=True)
 
 
 class Development:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from lcv.files import whole_file
+from lcv.files import write_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,8 +57,7 @@ class Log:
                 continue  # a line cut by a kill
             if entry["step"] <= step:
                 kept.append(line + "\n")
-        with whole_file(self.path, overwrite=True) as temporary:
-            temporary.write_text("".join(kept), encoding="utf-8")
+        write_text(self.path, "".join(kept), overwrite=True)
 
 
 def read_log(path: str | Path) -> list[dict[str, Any]]:

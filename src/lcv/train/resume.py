@@ -8,7 +8,6 @@ batch norms or masks make it matter (`check_passes`). Where files lie may change
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,8 @@ from lcv.errors import ArgumentError
 from lcv.models.build import find
 from lcv.models.published import sha256_of
 from lcv.train.checkpoint import Folder
-from lcv.train.config import TrainConfig
+from lcv.train.config import TrainConfig, by_dotted_name
 
-GROUPS = ("model", "data", "optim", "loss")
 FREE = frozenset(
     [
         "folder",
@@ -129,13 +127,7 @@ def judged_alike(content: dict[str, Any], config: TrainConfig) -> bool:
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
-    """Settings by dotted name, as JSON has them, which knows no tuples."""
-    flat: dict[str, Any] = {}
-    for name, value in json.loads(json.dumps(config)).items():
-        if name in GROUPS:
-            flat |= {f"{name}.{inner}": each for inner, each in value.items()}
-        else:
-            flat[name] = value
+    flat = by_dotted_name(config)
     for part in flat.get("data.parts", []):
         part.pop("root", None)  # as data.root
     return flat

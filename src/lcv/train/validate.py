@@ -20,7 +20,7 @@ from lcv.evaluate.metrics import flow_sums, metrics_of
 from lcv.evaluate.run import Readable
 from lcv.evaluate.sources import records_in
 from lcv.losses.census import census_loss
-from lcv.models.types import tensor_of
+from lcv.models.types import in_evaluation, tensor_of
 from lcv.train.batches import texture_bank
 from lcv.train.config import SplitConfig, TrainConfig
 from lcv.train.distributed import Processes
@@ -70,11 +70,6 @@ def held_out_pairs(
         made = generate(recipe, HELD_OUT_SEED, indices, data.size, device, textures=bank)
         valid = torch.ones_like(made.occluded)
         yield made.image1, made.image2, made.flow, valid
-
-
-def file_pairs(folder: str, device: torch.device) -> Iterator[Pair]:
-    """The pairs with truth of a dataset on disk."""
-    return read_pairs(records_in([folder]), device)
 
 
 def read_pairs(records: Iterable[Readable], device: torch.device) -> Iterator[Pair]:
@@ -143,10 +138,8 @@ class Validation:
         Every process measures its share, and each is given the numbers of the whole. show: is
         given the first pairs of each dataset. Every module is left in the mode it was in.
         """
-        modes = {module: module.training for module in model.modules()}
-        model.eval()
-        try:
-            results: dict[str, float] = {}
+        results: dict[str, float] = {}
+        with in_evaluation(model):
             for name, where in self.config.validation.items():
                 if name in self.without_truth:
                     results |= self._compare_frames(model, name)
@@ -156,10 +149,7 @@ class Validation:
                     results |= {f"{name}/{key}": value for key, value in numbers.items()}
                 else:
                     results |= self._measure(model, name, show)
-            return results
-        finally:
-            for module, training in modes.items():
-                module.training = training
+        return results
 
     def _options(self) -> dict[str, Any]:
         iters = self.config.validate_iters

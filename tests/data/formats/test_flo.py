@@ -7,7 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from lcv.data.formats.flo import read_flo, write_flo
+from lcv.data.formats.flo import read_flo
+from lcv.data.formats.flow import write_flow
 from lcv.errors import FileError
 
 # Two columns, one row: (1, 2), (3, 4).
@@ -19,14 +20,14 @@ def test_a_file_made_by_hand(tmp_path):
     flow, valid = read_flo(tmp_path / "a.flo")
     assert flow.tolist() == [[[1, 2], [3, 4]]]
     assert valid.tolist() == [[True, True]]
-    write_flo(tmp_path / "b.flo", flow)
+    write_flow(tmp_path / "b.flo", flow)
     assert (tmp_path / "b.flo").read_bytes() == BY_HAND
     assert struct.unpack("<f", b"PIEH") == (202021.25,)
 
 
 def test_unknown_is_written_as_1e10(tmp_path):
     flow = np.array([[[1, 2], [3, 4]]], dtype=np.float32)
-    write_flo(tmp_path / "a.flo", flow, np.array([[True, False]]))
+    write_flow(tmp_path / "a.flo", flow, np.array([[True, False]]))
     values = struct.unpack("<4f", (tmp_path / "a.flo").read_bytes()[12:])
     assert values == (1, 2, 1e10, 1e10)
 

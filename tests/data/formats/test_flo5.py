@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from data.formats.samples import some_flow
-from lcv.data.formats.flo5 import read_flo5, write_flo5
+from lcv.data.formats.flo5 import read_flo5
+from lcv.data.formats.flow import write_flow
 from lcv.errors import FileError
 
 
@@ -30,7 +31,7 @@ def test_files_of_others_are_read(tmp_path, storage, kind):
 
 def test_ours_have_the_layout_of_spring(tmp_path):
     flow, valid = some_flow()
-    write_flo5(tmp_path / "a.flo5", flow, valid)
+    write_flow(tmp_path / "a.flo5", flow, valid)
     with h5py.File(tmp_path / "a.flo5") as file:
         assert list(file) == ["flow"]
         stored = file["flow"][()]
@@ -91,7 +92,7 @@ def test_flow_that_is_missing_or_lies_elsewhere_is_refused(tmp_path):
 
 def test_damage_inside_packed_flow_is_refused(tmp_path):
     path = tmp_path / "a.flo5"
-    write_flo5(path, some_flow(40, 50)[0])
+    write_flow(path, some_flow(40, 50)[0])
     content = bytearray(path.read_bytes())
     content[len(content) // 2 + 1000] ^= 1
     path.write_bytes(content)
@@ -100,11 +101,11 @@ def test_damage_inside_packed_flow_is_refused(tmp_path):
 
 
 def test_without_h5py_the_message_says_what_to_install(tmp_path, monkeypatch):
-    write_flo5(tmp_path / "a.flo5", some_flow()[0])
+    write_flow(tmp_path / "a.flo5", some_flow()[0])
     monkeypatch.setitem(sys.modules, "h5py", None)
     for call in (
         lambda: read_flo5(tmp_path / "a.flo5"),
-        lambda: write_flo5(tmp_path / "b.flo5", some_flow()[0]),
+        lambda: write_flow(tmp_path / "b.flo5", some_flow()[0]),
     ):
         with pytest.raises(FileError, match=r"need h5py, .* pip install 'lcv-flow\[spring\]'"):
             call()

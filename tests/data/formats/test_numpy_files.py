@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from data.formats.samples import some_flow
-from lcv.data.formats.numpy_files import read_npy, read_npz, write_npz
+from lcv.data.formats.flow import write_flow
+from lcv.data.formats.numpy_files import read_npy, read_npz
 from lcv.errors import FileError
 
 
@@ -49,7 +50,7 @@ def test_archives_of_numpy_are_read_and_ours_by_numpy(tmp_path, save):
     assert np.array_equal(known, valid)
     save(tmp_path / "bare.npz", flow=np.where(valid[..., None], flow, 1e10))
     assert np.array_equal(read_npz(tmp_path / "bare.npz")[1], valid)
-    write_npz(tmp_path / "ours.npz", flow, valid)
+    write_flow(tmp_path / "ours.npz", flow, valid)
     with np.load(tmp_path / "ours.npz", allow_pickle=False) as archive:
         assert sorted(archive) == ["flow", "valid"]
         assert np.array_equal(archive["flow"], flow)
@@ -71,15 +72,18 @@ GOOD = npy(np.zeros((2, 3, 2), np.float32))
     [
         (b"", "not a numpy array"),
         (b"\x93NUMPX" + GOOD[6:], "not a numpy array"),
-        (GOOD[:6] + b"\x09" + GOOD[7:], "unknown version of numpy's format"),
-        (GOOD[:8] + b"\xff\xff" + GOOD[10:], "its numpy header declares 65535 bytes"),
-        (GOOD[:9], "its numpy header declares"),
+        (GOOD[:6] + b"\x09" + GOOD[7:], "damaged or not a numpy array"),
+        (
+            GOOD[:8] + b"\xff\xff" + GOOD[10:],
+            "damaged or not a numpy array: EOF: reading array header",
+        ),
+        (GOOD[:9], "damaged or not a numpy array: EOF"),
         (GOOD[:-1], "too few, wanted 176 for an array"),
         (GOOD + b"\0", "too many, wanted 176 for an array"),
         (GOOD.replace(b"(2, 3, 2)", b"(2, 3, 9)"), r"shape \(2, 3, 9\), wanted \(H, W, 2\)"),
-        (GOOD.replace(b"(2, 3, 2)", b"(2, -3, 2)"), "is damaged or not an array's"),
-        (GOOD.replace(b"'shape'", b"'shapes'"), "is damaged or not an array's"),
-        (GOOD.replace(b"'descr'", b"__import__"), "is damaged or not an array's"),
+        (GOOD.replace(b"(2, 3, 2)", b"(2, -3, 2)"), "declares -3×2 pixels"),
+        (GOOD.replace(b"'shape'", b"'shapes'"), "damaged or not a numpy array"),
+        (GOOD.replace(b"'descr'", b"__import__"), "damaged or not a numpy array"),
         (GOOD.replace(b"'<f4'", b"'|O' "), r"its flow has the type '\|O', wanted float32"),
         (npy(np.zeros((2, 3, 2), int)), "its flow has the type '<i8', wanted float32"),
         (npy(np.zeros((2, 3, 2), np.complex64)), "its flow has the type '<c8'"),
@@ -144,7 +148,7 @@ def test_other_packing_wrong_checksums_and_text_are_refused(tmp_path):
     content = bytearray(path.read_bytes())
     content[content.find(GOOD) + 150] ^= 1
     path.write_bytes(content)
-    with pytest.raises(FileError, match=r"a\.npz: damaged .npz archive: Bad CRC-32"):
+    with pytest.raises(FileError, match=r"a\.npz: damaged .*: Bad CRC-32"):
         read_npz(path)
     path.write_text("hello")
     with pytest.raises(FileError, match="damaged .npz archive: File is not a zip file"):
@@ -156,7 +160,9 @@ def test_text_in_place_of_a_flag_is_refused(tmp_path, flag):
     header = f"{{'descr': '<f4', 'fortran_order': {flag}, 'shape': (1, 2, 2), }}\n".encode()
     path = tmp_path / "a.npy"
     path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + bytes(16))
-    with pytest.raises(FileError, match="header .* is damaged or not an array's"):
+    with pytest.raises(
+        FileError, match="damaged or not a numpy array: fortran_order is not a valid bool"
+    ):
         read_npy(path)
 
 

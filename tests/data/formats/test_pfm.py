@@ -7,7 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from lcv.data.formats.pfm import read_pfm, write_pfm
+from lcv.data.formats.flow import write_flow
+from lcv.data.formats.pfm import read_pfm
 from lcv.errors import FileError
 
 # Two rows of one pixel, the lower first.
@@ -25,7 +26,7 @@ def test_both_byte_orders_from_bottom_to_top(tmp_path, order, scale, layout):
 
 
 def test_what_is_written_by_hand(tmp_path):
-    write_pfm(tmp_path / "a.pfm", np.array(UPRIGHT, np.float32), np.array([[True], [False]]))
+    write_flow(tmp_path / "a.pfm", np.array(UPRIGHT, np.float32), np.array([[True], [False]]))
     content = (tmp_path / "a.pfm").read_bytes()
     assert content.startswith(b"PF\n1 2\n-1.0\n")
     values = struct.unpack("<6f", content[12:])

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.exactness import exactness
 from lcv.data.synthetic.recipe import GENTLE, SPACE, STREET, TRAINING
 from lcv.data.synthetic.scene import draw_scene
+from testing.exactness import exactness
 
 KINDS = {
     "training": TRAINING,

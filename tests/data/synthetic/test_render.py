@@ -10,12 +10,12 @@ import torch.nn.functional as F
 
 from lcv.cost_volume.conventions import pixel_grid
 from lcv.data.random import Draws
-from lcv.data.synthetic.exactness import enlarged, outline_within
 from lcv.data.synthetic.maps import apply_bend, apply_map, undo_bend
 from lcv.data.synthetic.recipe import GENTLE, SPACE, STREET, TRAINING
 from lcv.data.synthetic.reference import Truth
 from lcv.data.synthetic.render import flow_to, hidden_at, per_pixel, render
 from lcv.data.synthetic.scene import Scene, draw_scene
+from testing.exactness import enlarged, outline_within
 
 SIZE = (64, 88)
 KINDS = {

@@ -7,17 +7,18 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from lcv.data.random import Draws
 from lcv.data.synthetic import render
-from lcv.data.synthetic.exactness import Agreement, agreement
 from lcv.data.synthetic.mixing import together
 from lcv.data.synthetic.recipe import GENTLE, SPACE, STREET, TRAINING
 from lcv.data.synthetic.scene import draw_scene
 from lcv.data.synthetic.textures import procedural_bank
+from testing.exactness import Agreement, agreement
 
 KINDS = {
     "training": TRAINING,
@@ -66,9 +67,11 @@ def test_interpreted_kernels_equal_the_renderer_in_torch():
 
     needs("triton")
     # Triton must know before it is imported, so this takes a process of its own.
+    where = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    own = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(where)}
     done = subprocess.run(
         [sys.executable, __file__],
-        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, **own},
         capture_output=True,
         text=True,
         check=False,

@@ -91,7 +91,7 @@ def test_parts_fit_together_and_scenes_of_another_kind_are_not_mixed_in(tmp_path
 
 def test_what_cannot_be_written_to_is_said_before_anything_is_made(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(FileError, match="cannot be used as a folder to write to"):
+    with pytest.raises(FileError, match="is a file, wanted a folder to write into"):
         write_dataset(tmp_path / "file", QUICK, 0, 1, (48, 64))
     with pytest.raises(ArgumentError, match="device 'nowhere' cannot be used here"):
         write_dataset(tmp_path / "new", QUICK, 0, 1, (48, 64), device="nowhere")

@@ -32,30 +32,15 @@ class Batch:
     valid: Tensor | None = None
 
     def __post_init__(self) -> None:
-        b, h, w = expect(
-            "Batch",
-            self.image1,
-            "image1: b 3 h w",
-            self.image2,
-            "image2: b 3 h w",
-            hint="The frames of a pair have one size.",
-        )
-        expect("Batch", self.image1, "image1: b 3 h w", self.indices, "indices: b")
         if (self.flow is None) != (self.valid is None):
             raise ArgumentError("Batch: flow and valid come together; one of them is None")
+        given: list[Tensor | str] = [self.image1, "image1: b 3 h w", self.image2, "image2: b 3 h w"]
+        given += [self.indices, "indices: b"]
         if self.flow is not None and self.valid is not None:
-            expect(
-                "Batch",
-                self.image1,
-                "image1: b 3 h w",
-                self.flow,
-                "flow: b 2 h w",
-                self.valid,
-                "valid: b 1 h w",
-                hint="Truth has the size of the frames.",
-            )
+            given += [self.flow, "flow: b 2 h w", self.valid, "valid: b 1 h w"]
             if self.valid.dtype != torch.bool:
                 raise ArgumentError(f"Batch: valid is {self.valid.dtype}, wanted torch.bool")
+        b, h, w = expect("Batch", *given, hint="Frames and truth of a pair have one size.")
         if len(self.sizes) != b:
             raise ShapeError(f"Batch: {len(self.sizes)} sizes for {b} pairs, wanted one a pair")
         for k, (height, width) in enumerate(self.sizes):

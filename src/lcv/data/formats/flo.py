@@ -6,7 +6,6 @@ float32, interleaved, row by row from the top. A component beyond 1e9 means "not
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 
@@ -17,22 +16,17 @@ from lcv.data.formats.checks import (
     check_length,
     check_pixels,
     file_size,
-    flow_to_write,
     known_flow,
 )
 from lcv.errors import FileError
-from lcv.files import whole_file
 
 MAGIC = b"PIEH"
 HEADER = struct.Struct("<4sii")
 UNKNOWN = 1e10
 
 
-def read_flo(
-    path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
-) -> tuple[np.ndarray, np.ndarray]:
+def read_flo(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np.ndarray]:
     """(flow (H, W, 2) float32, valid (H, W) bool); unknown flow is 0 and not valid."""
-    path = Path(path)
     size = file_size(path, "a .flo file")
     with path.open("rb") as file:
         start = file.read(HEADER.size)
@@ -51,16 +45,8 @@ def read_flo(
     return known_flow(values.reshape(height, width, 2))
 
 
-def write_flo(
-    path: str | os.PathLike[str],
-    flow: np.ndarray,
-    valid: np.ndarray | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write flow (H, W, 2); pixels that are not valid become 1e10, the mark for unknown."""
-    flow, valid = flow_to_write(path, flow, valid)
+def encode_flo(flow: np.ndarray, valid: np.ndarray) -> bytes:
+    """Pixels that are not valid become 1e10, the mark for unknown."""
     flow[~valid] = UNKNOWN
     height, width = valid.shape
-    with whole_file(path, overwrite) as temporary, temporary.open("wb") as file:
-        file.write(HEADER.pack(MAGIC, width, height))
-        file.write(np.ascontiguousarray(flow, dtype="<f4").data)
+    return HEADER.pack(MAGIC, width, height) + flow.astype("<f4").tobytes()

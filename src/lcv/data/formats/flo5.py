@@ -7,8 +7,8 @@ files (links, external or virtual storage) or behind a filter other than HDF5's 
 from __future__ import annotations
 
 import importlib
+import io
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,10 @@ from lcv.data.formats.checks import (
     check_pixels,
     check_unpacked,
     file_size,
-    flow_to_write,
     known_flow,
     read_start,
 )
 from lcv.errors import FileError
-from lcv.files import whole_file
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 KEY = "flow"
@@ -32,15 +30,12 @@ KEY = "flow"
 FILTERS = {1, 2, 3}
 
 
-def read_flo5(
-    path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
-) -> tuple[np.ndarray, np.ndarray]:
+def read_flo5(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np.ndarray]:
     """(flow (H, W, 2) float32, valid (H, W) bool); NaN, infinity and beyond 1e9 are not valid."""
-    path = Path(path)
     size = file_size(path, "a .flo5 file")
     if read_start(path, 8) != SIGNATURE:
         raise FileError(f"{path}: does not begin with the HDF5 signature; this is not a .flo5 file")
-    h5py = _h5py(path)
+    h5py = _h5py(f"{path}: ")
     try:
         # No lock: datasets often lie on disks that are read-only or know no locks.
         with h5py.File(path, "r", locking=False) as file:
@@ -90,27 +85,21 @@ def _check_storage(path: Path, data: Any, size: int) -> None:
         raise FileError(f"{path}: its chunks {data.chunks} exceed its flow {data.shape}")
 
 
-def write_flo5(
-    path: str | os.PathLike[str],
-    flow: np.ndarray,
-    valid: np.ndarray | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write flow (H, W, 2), packed with gzip; pixels that are not valid become NaN."""
-    h5py = _h5py(path)
-    flow, valid = flow_to_write(path, flow, valid)
+def encode_flo5(flow: np.ndarray, valid: np.ndarray) -> bytes:
+    """Packed with gzip; pixels that are not valid become NaN."""
     flow[~valid] = np.nan
-    with whole_file(path, overwrite) as temporary, h5py.File(temporary, "w") as file:
+    content = io.BytesIO()
+    with _h5py().File(content, "w") as file:
         file.create_dataset(KEY, data=flow, compression="gzip", compression_opts=5)
+    return content.getvalue()
 
 
-def _h5py(path: str | os.PathLike[str]) -> Any:
+def _h5py(where: str = "") -> Any:
     try:
         return importlib.import_module("h5py")
     except ImportError:
         raise FileError(
-            f"{path}: .flo5 files need h5py, which is not installed; "
-            f"say pip install 'lcv-flow[spring]'"
+            f"{where}.flo5 files need h5py, which is not installed; say pip install 'lcv-flow[spring]'"
         ) from None
 
 

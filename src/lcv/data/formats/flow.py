@@ -8,24 +8,26 @@ from pathlib import Path
 
 import numpy as np
 
-from lcv.data.formats.checks import LIMIT_PIXELS, file_size, read_start
-from lcv.data.formats.flo import read_flo, write_flo
-from lcv.data.formats.flo5 import read_flo5, write_flo5
-from lcv.data.formats.kitti import read_kitti, write_kitti
-from lcv.data.formats.numpy_files import read_npy, read_npz, write_npy, write_npz
-from lcv.data.formats.pfm import read_pfm, write_pfm
+from lcv.data.formats.checks import LIMIT_PIXELS, file_size, flow_to_write, read_start
+from lcv.data.formats.flo import encode_flo, read_flo
+from lcv.data.formats.flo5 import encode_flo5, read_flo5
+from lcv.data.formats.kitti import encode_kitti, read_kitti
+from lcv.data.formats.numpy_files import encode_npy, encode_npz, read_npy, read_npz
+from lcv.data.formats.pfm import encode_pfm, read_pfm
 from lcv.errors import FileError
+from lcv.files import whole_file
 
-Reader = Callable[..., tuple[np.ndarray, np.ndarray]]
-Writer = Callable[..., None]
+Reader = Callable[[Path, int], tuple[np.ndarray, np.ndarray]]
+Encoder = Callable[[np.ndarray, np.ndarray], bytes]
+"""Takes flow (H, W, 2) float32, which it may change, and valid (H, W) bool."""
 
-FORMATS: dict[str, tuple[Reader, Writer]] = {
-    ".flo": (read_flo, write_flo),
-    ".png": (read_kitti, write_kitti),
-    ".pfm": (read_pfm, write_pfm),
-    ".flo5": (read_flo5, write_flo5),
-    ".npy": (read_npy, write_npy),
-    ".npz": (read_npz, write_npz),
+FORMATS: dict[str, tuple[Reader, Encoder]] = {
+    ".flo": (read_flo, encode_flo),
+    ".png": (read_kitti, encode_kitti),
+    ".pfm": (read_pfm, encode_pfm),
+    ".flo5": (read_flo5, encode_flo5),
+    ".npy": (read_npy, encode_npy),
+    ".npz": (read_npz, encode_npz),
 }
 
 STARTS = {
@@ -90,4 +92,6 @@ def write_flow(
         raise FileError(
             f"{path}: no flow format has the ending {suffix!r}, wanted one of {', '.join(FORMATS)}"
         )
-    FORMATS[suffix][1](path, flow, valid, overwrite)
+    content = FORMATS[suffix][1](*flow_to_write(path, flow, valid))
+    with whole_file(path, overwrite) as temporary:
+        temporary.write_bytes(content)

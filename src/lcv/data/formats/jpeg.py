@@ -28,10 +28,8 @@ NEXT_MARKER = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]", re.DOTALL)
 
 @dataclass(frozen=True)
 class Jpeg:
-    """A JPEG that passed `walk_jpeg`: its size, how it is coded, its pixels as a file."""
+    """A JPEG that passed `walk_jpeg`: how it is coded, how it was held, its pixels as a file."""
 
-    width: int
-    height: int
     is_huffman: bool
     orientation: int
     stripped: bytes
@@ -86,7 +84,7 @@ def walk_jpeg(path: Path, max_pixels: int) -> Jpeg:
     channels = frame[1][6::3]
     if frame[0] == PROGRESSIVE and len(complete & _wanted(channels)) < 64 * len(channels):
         raise FileError(f"{path}: cut JPEG: the last of its progressive scans are missing")
-    return Jpeg(width, height, is_huffman, turned, b"".join([*kept, b"\xff\xd9"]))
+    return Jpeg(is_huffman, turned, b"".join([*kept, b"\xff\xd9"]))
 
 
 def _marker(path: Path, content: bytes, position: int) -> tuple[int, int]:

@@ -20,11 +20,8 @@ SCALE = 64.0
 ZERO = 2**15
 
 
-def read_kitti(
-    path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
-) -> tuple[np.ndarray, np.ndarray]:
+def read_kitti(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np.ndarray]:
     """(flow (H, W, 2) float32, valid (H, W) bool); where B is 0, flow is 0 and not valid."""
-    path = Path(path)
     file_size(path, "a KITTI flow PNG")
     png = walk_png(path, max_pixels)
     if (png.depth, png.colour) != (16, 2):
@@ -41,19 +38,24 @@ def read_kitti(
     return flow, valid
 
 
+def encode_kitti(flow: np.ndarray, valid: np.ndarray) -> bytes:
+    """Rounded to the nearest 1/64 pixel and clipped to the format's range.
+
+    Pixels that are not valid are written as KITTI writes them: 2^15, 2^15, 0.
+    """
+    samples = np.empty((*valid.shape, 3), dtype=np.uint16)
+    samples[:, :, :2] = np.clip(np.rint(flow.astype(np.float64) * SCALE) + ZERO, 0, 2**16 - 1)
+    samples[:, :, 2] = valid
+    return encode_png(samples)
+
+
 def write_kitti(
     path: str | os.PathLike[str],
     flow: np.ndarray,
     valid: np.ndarray | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write flow (H, W, 2), rounded to the nearest 1/64 pixel and clipped to the format's range.
-
-    Pixels that are not valid are written as KITTI writes them: 2^15, 2^15, 0.
-    """
-    flow, valid = flow_to_write(path, flow, valid)
-    samples = np.empty((*valid.shape, 3), dtype=np.uint16)
-    samples[:, :, :2] = np.clip(np.rint(flow.astype(np.float64) * SCALE) + ZERO, 0, 2**16 - 1)
-    samples[:, :, 2] = valid
+    """Write flow (H, W, 2) under any name."""
+    content = encode_kitti(*flow_to_write(path, flow, valid))
     with whole_file(path, overwrite) as temporary:
-        temporary.write_bytes(encode_png(samples))
+        temporary.write_bytes(content)

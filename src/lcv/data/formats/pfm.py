@@ -9,7 +9,6 @@ channel (a disparity), which is not a flow.
 from __future__ import annotations
 
 import math
-import os
 import re
 from pathlib import Path
 
@@ -20,22 +19,17 @@ from lcv.data.formats.checks import (
     check_length,
     check_pixels,
     file_size,
-    flow_to_write,
     known_flow,
 )
 from lcv.errors import FileError
-from lcv.files import whole_file
 
 HEADER = re.compile(
     rb"(PF|Pf)\s{1,2}([-+]?\d{1,10})\s{1,2}([-+]?\d{1,10})\s{1,2}([-+]?[\d.eE+-]{1,24})\r?[\n ]"
 )
 
 
-def read_pfm(
-    path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
-) -> tuple[np.ndarray, np.ndarray]:
+def read_pfm(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np.ndarray]:
     """(flow (H, W, 2) float32, valid (H, W) bool); NaN, infinity and beyond 1e9 are not valid."""
-    path = Path(path)
     size = file_size(path, "a .pfm file")
     with path.open("rb") as file:
         start = file.read(96)
@@ -76,18 +70,10 @@ def _byte_order(path: Path, text: bytes) -> str:
     return "<" if scale < 0 else ">"
 
 
-def write_pfm(
-    path: str | os.PathLike[str],
-    flow: np.ndarray,
-    valid: np.ndarray | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write flow (H, W, 2), little endian; pixels that are not valid become NaN."""
-    flow, valid = flow_to_write(path, flow, valid)
+def encode_pfm(flow: np.ndarray, valid: np.ndarray) -> bytes:
+    """Little endian; pixels that are not valid become NaN."""
     flow[~valid] = np.nan
     height, width = valid.shape
     values = np.zeros((height, width, 3), dtype="<f4")
     values[:, :, :2] = flow[::-1]
-    with whole_file(path, overwrite) as temporary, temporary.open("wb") as file:
-        file.write(f"PF\n{width} {height}\n-1.0\n".encode("ascii"))
-        file.write(values.data)
+    return f"PF\n{width} {height}\n-1.0\n".encode("ascii") + values.tobytes()

@@ -10,7 +10,6 @@ pair is a function of (recipe, seed, index, size, textures) and of nothing else.
 """
 
 from lcv.data.synthetic.benchmark import benchmark_pairs
-from lcv.data.synthetic.gallery import samples
 from lcv.data.synthetic.recipe import BENCHMARK, MODERATE, QUICK, RECIPES, TRAINING
 from lcv.data.synthetic.sequence import Batch, SequenceBatch, generate, generate_sequence
 from lcv.data.synthetic.settings import Mixture, Recipe, Space
@@ -33,6 +32,5 @@ __all__ = [
     "generate_sequence",
     "load_bank",
     "procedural_bank",
-    "samples",
     "write_dataset",
 ]

@@ -20,7 +20,7 @@ from torch import Tensor
 from lcv.data.synthetic.sequence import generate_sequence
 from lcv.data.synthetic.settings import Mixture, Recipe
 from lcv.errors import ArgumentError, FileError
-from lcv.files import whole_file
+from lcv.files import make_folder, read_json, write_text
 
 
 def write_dataset(
@@ -82,19 +82,12 @@ def write_dataset(
 def _claim(folder: Path, about: dict[str, object]) -> None:
     """Make the folder ours: recipe.json is written before any scene, and must agree if it is there."""
     path = folder / "recipe.json"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"{folder}: cannot be used as a folder to write to: {error}") from None
-    if said is None:
-        with whole_file(path) as temporary:
-            temporary.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    make_folder(folder)
+    if not path.exists():
+        write_text(path, json.dumps(about, indent=2) + "\n")
         return
-    wanted = json.loads(json.dumps(about))
-    differing = [
-        key for key in wanted if not isinstance(said, dict) or said.get(key) != wanted[key]
-    ]
+    said, wanted = read_json(path, "what `lcv data make` wrote"), json.loads(json.dumps(about))
+    differing = [key for key in wanted if said.get(key) != wanted[key]]
     if differing:
         raise FileError(
             f"{path}: the scenes here were made with another {', '.join(differing)}; writing into "

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +20,8 @@ from lcv.models.types import (
     ExportRule,
     Fitted,
     FlowOutput,
+    OneVolume,
     Role,
-    check_volume,
     refuse_options,
 )
 
@@ -50,7 +48,7 @@ EXPORT_RULE = ExportRule(
 )
 
 
-class DDFlow(nn.Module):
+class DDFlow(OneVolume):
     """Features → inner product → 9×9 cost volume → estimator, at levels 6, 5, 4, 3, 2.
 
     inner_products: one module a level, keyed "6", "5", "4", "3", "2", for 192, 128, 96, 64 and 32
@@ -198,27 +196,6 @@ class DDFlow(nn.Module):
             )
 
         return direction(slice(None, pairs), backward=direction(slice(pairs, None)))
-
-    def encodes_by_role(self) -> bool:
-        """No: features of a first frame serve as a second's."""
-        return False
-
-    def with_volume(self, name: str) -> Self:
-        """The network itself: it has one way to hold its costs."""
-        check_volume(self, name)
-        return self
-
-    def layer_before_w(self) -> None:
-        """None: features are scaled to unit length before W, so here W adds capacity."""
-        return None
-
-    def parts_to_compile(self) -> list[tuple[nn.Module, str]]:
-        """None: compiling has not been shown to help."""
-        return []
-
-    def core_for_export(self, lookup: str) -> nn.Module:
-        """A copy; it reads its windows by gather already."""
-        return copy.deepcopy(self)
 
 
 def ddflow(inner_product: str = "euclidean", form: str = "left") -> DDFlow:

@@ -1,13 +1,10 @@
-"""How RAFT is exported: the sizes a file takes, and its costs in operators that runtimes have."""
+"""How RAFT is exported: the sizes that a file takes."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
-from lcv.cost_volume.allpairs import AllPairs
-from lcv.cost_volume.allpairs.portable import LOOKUPS, GatheredPairs, SampledPairs, lookup_like
+from lcv.cost_volume.allpairs.portable import LOOKUPS
 from lcv.layers.padding import MODES, padding_for
 from lcv.models.types import ExportRule, Fitted
 
@@ -18,11 +15,6 @@ def pad_both(image1: Tensor, image2: Tensor, mode: str | None) -> Fitted:
     """Both images padded as `encode` pads them."""
     padding = padding_for(image1.shape[2], image1.shape[3], STRIDE, mode or MODES[0])
     return Fitted(padding.apply(image1), padding.apply(image2), padding.undo)
-
-
-def traceable(volume: Any, lookup: str) -> GatheredPairs | SampledPairs:
-    """What the volume computes, whichever way it does so, in operators that can be exported."""
-    return lookup_like(AllPairs(volume.levels, volume.radius, volume.scale), lookup)
 
 
 EXPORT_RULE = ExportRule(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lcv.cost_volume.allpairs import AllPairs
+from lcv.cost_volume.allpairs.portable import lookup_like
 from lcv.cost_volume.conventions import float32_products, pixel_grid
 from lcv.cost_volume.expect import expect
 from lcv.cost_volume.ondemand import OnDemand
@@ -32,7 +33,7 @@ from lcv.models.raft.encoder import (
     ResidualBlock,
     no_norm,
 )
-from lcv.models.raft.export import EXPORT_RULE, traceable
+from lcv.models.raft.export import EXPORT_RULE
 from lcv.models.raft.fast import FastRAFT
 from lcv.models.raft.names import FAMILIES
 from lcv.models.raft.update import FlowHead, MotionEncoder, RecurrentUnit, UpdateBlock
@@ -266,7 +267,8 @@ class RAFT(nn.Module):
     def core_for_export(self, lookup: str) -> nn.Module:
         """A copy whose costs are read by one of torch's own operators."""
         twin = copy.deepcopy(self)
-        twin.cost_volume = traceable(self.cost_volume, lookup)
+        had: Any = self.cost_volume
+        twin.cost_volume = lookup_like(AllPairs(had.levels, had.radius, had.scale), lookup)
         return twin
 
 

@@ -8,8 +8,6 @@ the three of LCV under `corr_block.`; its `lcv_raft` was trained on BGR images.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from torch import nn
 
@@ -102,29 +100,25 @@ def _named(state: State, last_convolution: str) -> Named:
     return Named("raft-small" if small else "raft-large", {})
 
 
-def _read_authors(
-    state: State, extras: Mapping[str, Any], model: nn.Module
-) -> tuple[State, list[str]]:
-    return from_authors_names(state)
-
-
-def _read_torchvision(
-    state: State, extras: Mapping[str, Any], model: nn.Module
-) -> tuple[State, list[str]]:
-    return from_torchvision_names(state, [*model.state_dict()]), []
-
-
 def _write_authors(model: nn.Module) -> State:
     """As the authors' scripts load it, into DataParallel."""
     names = to_authors_names(model.state_dict())
     return {f"module.{name}": value for name, value in names.items()}
 
 
-def _write_torchvision(model: nn.Module) -> State:
-    return {torchvision_name(name): value for name, value in model.state_dict().items()}
-
-
 FAMILIES = (
-    Family("authors", (".pth", ".tar"), _recognise_authors, _read_authors, _write_authors),
-    Family("torchvision", (".pth",), _recognise_torchvision, _read_torchvision, _write_torchvision),
+    Family(
+        "authors",
+        (".pth", ".tar"),
+        _recognise_authors,
+        lambda state, extras, model: from_authors_names(state),
+        _write_authors,
+    ),
+    Family(
+        "torchvision",
+        (".pth",),
+        _recognise_torchvision,
+        lambda state, extras, model: (from_torchvision_names(state, [*model.state_dict()]), []),
+        lambda model: {torchvision_name(name): v for name, v in model.state_dict().items()},
+    ),
 )

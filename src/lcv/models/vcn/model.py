@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 import torch
 from torch import Tensor, cat, nn
@@ -20,8 +18,8 @@ from lcv.models.types import (
     ExportRule,
     Fitted,
     FlowOutput,
+    OneVolume,
     Role,
-    check_volume,
     refuse_options,
 )
 from lcv.models.vcn.features import CHANNELS, Pyramid
@@ -62,7 +60,7 @@ EXPORT_RULE = ExportRule(
 )
 
 
-class VCN(nn.Module):
+class VCN(OneVolume):
     """Volumetric correspondence networks: at each level, an inner product per channel.
 
         volume[c, i, j, y, x] = g1[c, y, x] · g2[c, y + dy, x + dx],   g1, g2 = ip(f1, warp(f2))
@@ -273,23 +271,6 @@ class VCN(nn.Module):
         if output.extra is not None:
             output.extra["images"] = images
         return output
-
-    def with_volume(self, name: str) -> Self:
-        """The network itself: it has one way to hold its costs."""
-        check_volume(self, name)
-        return self
-
-    def layer_before_w(self) -> None:
-        """None: features are scaled to unit length before W, so here W adds capacity."""
-        return None
-
-    def parts_to_compile(self) -> list[tuple[nn.Module, str]]:
-        """None: compiling has not been shown to help."""
-        return []
-
-    def core_for_export(self, lookup: str) -> nn.Module:
-        """A copy; what `lookup` asks for is done to the traced program."""
-        return copy.deepcopy(self)
 
 
 def check_search_range(md: Sequence[int], fac: float, names: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lcv.errors import WeightsError
 from lcv.models.types import Family, Named, State
 
 RECOMPUTED = ("flow_reg", "grid")
@@ -75,25 +74,17 @@ def from_authors(state_dict: Mapping[str, Tensor], *, heads: bool = True) -> dic
     """The authors' state_dict, with or without `module.` before its names, under our names.
 
     Left out: tensors that only restate the image's size or the search range and, with
-    heads=False, the out-of-range classifiers that published checkpoints hold. The means are not
-    in a state_dict of theirs: see `means_from_authors`.
+    heads=False, the out-of-range classifiers that published checkpoints hold. Unknown names stay as
+    they are, for whoever fills a network to refuse. The means are not in a state_dict of theirs: see
+    `means_from_authors`.
     """
-    table, renamed, unknown = dict(prefixes()), {}, []
-    for name, tensor in state_dict.items():
-        name = name.removeprefix("module.")
-        if any(part in name for part in RECOMPUTED) or ("_convo." in name and not heads):
-            continue
-        ours = rename(name, table)
-        if ours is None:
-            unknown.append(name)
-        else:
-            renamed[ours] = tensor
-    if unknown:
-        raise WeightsError(
-            f"from_authors: {len(unknown)} names are not of VCN, such as {unknown[:3]}. "
-            f"Give the `state_dict` entry of a VCN or VCN-small checkpoint."
-        )
-    return renamed
+    table = dict(prefixes())
+    names = {name: name.removeprefix("module.") for name in state_dict}
+    return {
+        rename(theirs, table) or theirs: state_dict[name]
+        for name, theirs in names.items()
+        if not any(part in theirs for part in RECOMPUTED) and (heads or "_convo." not in theirs)
+    }
 
 
 def to_authors(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:

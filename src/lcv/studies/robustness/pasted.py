@@ -71,7 +71,6 @@ def with_patches(
             f"there is no rule {rule!r} for truth under a patch; there are {', '.join(RULES)}"
         )
     found = dict(STRESSES)
-    sides: dict[int, str] = {}
     for patch in patches:
         for kind, (words, _) in _PASTED.items():
             name = f"{kind}:{patch.name}"
@@ -79,8 +78,6 @@ def with_patches(
                 raise ArgumentError(
                     f"two patches are called {patch.name!r}; wanted files of different names"
                 )
-            # Random pixels know nothing of the patch but its side.
-            first = sides.setdefault(patch.pixels.shape[-1], name) if kind == "random" else name
             found[name] = Stress(
                 name,
                 f"{words} {patch.name}",
@@ -90,6 +87,5 @@ def with_patches(
                 shown=100.0,
                 patch=patch,
                 control=kind != "patch",
-                twin=None if first == name else first,
             )
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lcv.evaluate.metrics import METRICS
-from lcv.studies.charts import Curves, Line, draw
 from lcv.studies.robustness.results import NONE, Study
+from lcv.visual.plots import Curves, Line, draw
 from lcv.words import counted
 
 if TYPE_CHECKING:

@@ -52,7 +52,6 @@ class Stress:
     shown:   the level for pictures; `choose` sees to it that it is one of `levels`
     log:     levels are drawn on a logarithmic axis
     patch:   the patch that it pastes, if it does; `control` where it pastes a random one instead
-    twin:    the stress whose frames are the same as this one's, if one is known
     """
 
     name: str
@@ -65,7 +64,6 @@ class Stress:
     log: bool = False
     patch: Patch | None = None
     control: bool = False
-    twin: str | None = None
 
 
 def seed_of(seed: int, stress: str, level: float) -> int:

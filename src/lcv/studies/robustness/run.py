@@ -29,7 +29,6 @@ SAVED_EVERY = 10.0
 """Seconds; the file grows to megabytes, and writing it can take longer than measuring a level."""
 Progress = Callable[[str, int, int], None]
 PLAIN = Stress(NONE, "frames as they are", "", (0.0,), lambda pairs, level, seed: pairs, shown=0.0)
-_KEPT = 2**31
 _DECIMALS = 6
 
 
@@ -46,20 +45,6 @@ class Network:
 
     def __post_init__(self) -> None:
         self.sha256 = state_sha256(self.model)
-        self._errors: dict[tuple[str, int], Tensor] = {}
-
-    def kept(self, source: str, pairs: Pairs) -> Tensor | None:
-        """Errors (b, h, w) on these frames as they are, if `keep` stored them."""
-        known = [self._errors.get((source, index)) for index in pairs.indices]
-        found = [error for error in known if error is not None]
-        return torch.stack(found) if len(found) == len(known) else None
-
-    def keep(self, source: str, pairs: Pairs, errors: Tensor) -> None:
-        """Store errors on frames as they are, while there is room; patches are compared with them."""
-        held = sum(error.numel() for error in self._errors.values())
-        if 4 * (held + errors.numel()) <= _KEPT:
-            for index, error in zip(pairs.indices, errors.float(), strict=True):
-                self._errors[source, index] = error
 
 
 def run_study(
@@ -94,7 +79,6 @@ def run_study(
     # Frames as they are come first: all else is compared with them.
     levels = [(stress, level) for stress in (PLAIN, *stresses) for level in stress.levels]
     work = [(source, *each) for source in sources for each in levels]
-    patched = any(stress.patch is not None for stress in stresses)
     saved = time.monotonic()
     try:
         with ExitStack() as stack:
@@ -105,9 +89,7 @@ def run_study(
                     progress(f"{source.label}, {stress.name} {level:g}", done, len(work))
                 missing = [n for n in networks if not _known(study, source, n, stress, level)]
                 if missing:
-                    found = _measure(
-                        missing, source, stress, level, protocol, seed, batch, device, patched
-                    )
+                    found = _measure(missing, source, stress, level, protocol, seed, batch, device)
                     for label, columns in found.items():
                         study.add((source.label, label, stress.name, level), columns)
                 if time.monotonic() - saved > SAVED_EVERY:
@@ -126,15 +108,15 @@ def run_study(
 
 
 def _known(study: Study, source: Source, network: Network, stress: Stress, level: float) -> bool:
-    """Whether the cell has been measured, or one with the very same frames, which is then copied."""
+    """Whether the cell has been measured, or changes nothing: then it is that of the plain frames."""
     key = source.label, network.label, stress.name, level
     if key in study.cells:
         return True
-    same = (NONE, 0.0) if level == stress.neutral else (stress.twin or "", level)
-    columns = study.cells.get((source.label, network.label, *same))
-    if columns is not None:
-        study.add(key, columns)
-    return columns is not None
+    plain = study.cells.get((source.label, network.label, NONE, 0.0))
+    if plain is None or level != stress.neutral:
+        return False
+    study.add(key, plain)
+    return True
 
 
 def _measure(
@@ -146,29 +128,19 @@ def _measure(
     seed: int,
     batch: int,
     device: torch.device,
-    keep: bool,
 ) -> dict[str, Columns]:
-    """One level on one source: the sums of every pair, by network.
-
-    keep: store the errors on frames as they are, for patches to be compared with
-    """
+    """One level on one source: the sums of every pair, by network."""
     found: dict[str, Columns] = {network.label: {} for network in networks}
     for pairs in source.batches(batch, device, protocol):
         stressed = stress.function(pairs, level, seed)
         setting = protocol.setting(source.records[pairs.indices[0]].dataset)
         for network in networks:
             flow = _flow(network, stressed, source, setting, protocol)
-            columns, errors = _sums(flow, stressed)
-            if stress is PLAIN and keep:
-                network.keep(source.label, pairs, errors)
+            columns, _ = _sums(flow, stressed)
             if stressed.far is not None:
-                untouched = network.kept(source.label, pairs)
-                if untouched is None:
-                    plain = _flow(network, pairs, source, setting, protocol)
-                    untouched = _sums(plain, pairs)[1]
-                    network.keep(source.label, pairs, untouched)
+                untouched = _flow(network, pairs, source, setting, protocol)
                 far = (stressed.far & pairs.valid)[:, 0]
-                columns["untouched/far"] = _total(untouched, far)
+                columns["untouched/far"] = _total(_sums(untouched, pairs)[1], far)
             for name, values in columns.items():
                 found[network.label].setdefault(name, []).extend(values)
     return found

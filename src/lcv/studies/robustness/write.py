@@ -12,7 +12,6 @@ from lcv.data.formats.image import write_image
 from lcv.evaluate.protocols import Protocol
 from lcv.files import whole_file, write_text
 from lcv.studies import blocks
-from lcv.studies.charts import NO_PLOTS
 from lcv.studies.robustness.pairs import Source
 from lcv.studies.robustness.pasted import RULES
 from lcv.studies.robustness.pictures import stress_picture
@@ -21,6 +20,7 @@ from lcv.studies.robustness.registry import Stress
 from lcv.studies.robustness.results import INTERVALS, Study
 from lcv.studies.robustness.run import FILE, Network
 from lcv.studies.robustness.tables import harm_tables, level_tables, versus_tables
+from lcv.visual.plots import NO_PLOTS
 
 
 def write_outputs(

@@ -1,4 +1,4 @@
-"""Plots of the studies, drawn by matplotlib: curves, and differences with their intervals.
+"""Plots, drawn by matplotlib: curves, and differences with their intervals.
 
 A figure is a list of panels with one legend; a name has the same colour and marker in all of them.
 """
@@ -62,6 +62,7 @@ class Curves:
     y_label: str
     lines: Sequence[Line]
     log_x: bool = False
+    from_zero: bool = False
     height: float = 2.9
 
 
@@ -162,6 +163,8 @@ def _draw_curves(axis: Axes, panel: Curves, groups: Sequence[str]) -> None:
         if line.low:
             axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
     axis.set_ylabel(panel.y_label)
+    if panel.from_zero:
+        axis.set_ylim(bottom=0)
     axis.grid(axis="y", color=GRID, linewidth=0.7)
     levels = sorted({x for line in panel.lines for x in line.x})
     above = [level for level in levels if level > 0]

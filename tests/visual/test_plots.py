@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from lcv.studies.charts import Bar, Bars, Curves, Line, draw, svg
+from lcv.visual.plots import Bar, Bars, Curves, Line, draw, svg
 
 
 def places(axis, points):
