@@ -84,6 +84,8 @@ class Decoder:
             # A key press that interrupts us is ours to answer.
             start_new_session=True,
             pass_fds=self.shared[:2],
+            # It multiplies no matrices; threads for that would spin for a tenth of a second.
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
