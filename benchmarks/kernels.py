@@ -220,7 +220,8 @@ def lookups() -> Iterator[Row]:
             4 * n * cells * c,
             rate,
             None,
-            box_bytes(coords, c, s) + box_bytes(coords, c, 8),  # features, and sums in float32
+            # Features; sums, read and written, are twice as wide as float32 for float32 features.
+            box_bytes(coords, c, s) + box_bytes(coords, c, 8 if s == 2 else 16),
         )
         del volume, given, sums
 

@@ -49,7 +49,7 @@ def raft_small():
 
 
 def double_coordinates() -> Any:
-    """While this lasts, torchvision's coordinates are float64: the only place where it casts."""
+    """Inside this context torchvision's coordinates are float64: the only place where it casts."""
     from torchvision.models.optical_flow import raft
 
     def grid(batch_size: int, h: int, w: int, device: str = "cpu") -> torch.Tensor:

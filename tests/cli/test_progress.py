@@ -38,7 +38,7 @@ def test_who_interrupts_is_told_how_to_go_on(monkeypatch, capsys):
 
         monkeypatch.setattr(main, "_run", interrupted)
         assert main.main(["eval"]) == 130
-        more = "; give the same command again to go on" if wanted else ""
+        more = "; finished work is kept; the same command goes on" if wanted else ""
         assert capsys.readouterr().err == f"lcv: interrupted{more}\n"
 
 

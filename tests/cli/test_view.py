@@ -207,6 +207,14 @@ def test_flows_of_other_names_belong_to_the_frames_of_their_places(files, monkey
     assert pages == [("f0", "flow1"), ("f1", "flow2"), ("f2", "flow3")]
 
 
+def test_two_flows_of_one_name_belong_to_the_frames_of_their_places(files, monkeypatch):
+    lcv.write_flow("flows/f0.pfm", flow_of(0))
+    (files / "flows" / "f2.flo").unlink()
+    pages = drawn_with(monkeypatch)
+    assert view("video", "frames", "--flow", "flows", "-o", "out.mp4") == 0
+    assert pages == [("f0", "f0"), ("f1", "f0"), ("f2", "f1")]
+
+
 def test_nothing_is_overwritten_unasked(files, capsys):
     assert view("a.flo", "-o", "one.png") == 0
     before = (files / "one.png").read_bytes()

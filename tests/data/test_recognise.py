@@ -61,7 +61,7 @@ def test_what_has_no_truth(tmp_path):
 def test_refusals(tmp_path):
     with pytest.raises(FileError, match="no dataset is recognised in this folder .* FlyingChairs"):
         recognise(tmp_path)
-    with pytest.raises(FileError, match="nowhere: there is no such folder"):
+    with pytest.raises(FileError, match="nowhere: there is no such file or folder"):
         recognise(tmp_path / "nowhere")
     (tmp_path / "a.txt").write_text("hello")
     with pytest.raises(FileError, match="neither a list of pairs nor a video"):

@@ -78,6 +78,7 @@ def test_one_witness_says_nothing_about_the_spread():
     ("call", "message"),
     [
         (lambda: bootstrap_interval([]), "wanted a list of one or more"),
+        (lambda: bootstrap_interval([1.0, 2.0], draws=0), "draws is 0, wanted at least 1"),
         (lambda: bootstrap_interval([math.nan, 1.0]), "a difference is not a number"),
         (lambda: bootstrap_interval([1.0, 2.0], groups=["a"]), "1 groups for 2 differences"),
         (lambda: sign_test([[1.0]]), r"shape \(1, 1\)"),

@@ -10,7 +10,7 @@ import pytest
 
 from lcv.errors import ArgumentError
 from lcv.evaluate.metrics import METRICS
-from lcv.evaluate.protocols import PROTOCOLS, Protocol, Setting, find_protocol
+from lcv.evaluate.protocols import PROTOCOLS, Protocol, Setting, call_words, find_protocol
 from lcv.evaluate.tables import protocol_text
 
 
@@ -93,3 +93,8 @@ def test_the_page_quotes_what_each_protocol_does():
     for name, protocol in PROTOCOLS.items():
         said = set(re.findall(r"`(\w+)`", quotes[name]))
         assert said == {each for s in protocol.settings.values() for each in s.headline}, name
+
+
+def test_settings_of_another_program_are_put_in_words_too():
+    assert call_words({"iters": 12, "pad": "sintel", "more": 1}) == "12 iterations, sintel padding"
+    assert call_words({}) == "the network's own sizes"

@@ -88,7 +88,7 @@ def test_procedural_pairs_are_not_taken_for_sintel(tmp_path):
 
 
 def test_what_is_not_there_is_named_before_anything_is_measured(folder, tmp_path):
-    with pytest.raises(FileError, match="nowhere: there is no such folder"):
+    with pytest.raises(FileError, match="nowhere: there is no such file or folder"):
         records_in([folder / "nowhere"])
     with pytest.raises(
         ArgumentError, match="no pair fits 'kity'; the datasets are chairs, kitti2015"

@@ -377,4 +377,4 @@ def _failures(summary: Summary) -> str:
     if not summary.done + summary.there:
         return "\n".join(["nothing could be done:", *lines])
     hint = "Fix this and run the same command again; finished pairs are kept."
-    return "\n".join(["Everything is done except:", *lines, hint])
+    return "\n".join(["everything is done except:", *lines, hint])

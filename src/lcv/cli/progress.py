@@ -69,7 +69,7 @@ def told_to_go_on(*, wanted: bool = True) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if wanted:
-            raise KeyboardInterrupt("give the same command again to go on") from None
+            raise KeyboardInterrupt("finished work is kept; the same command goes on") from None
         raise
 
 

@@ -40,7 +40,8 @@ def belonging(flows: list[Path], others: list[Path], option: str, spare: int = 0
     spare: how many may be left over; frames are one more than the flows between them
     """
     by_name = {path.stem: path for path in others}
-    if len(by_name) == len(others) and all(flow.stem in by_name for flow in flows):
+    names = {flow.stem for flow in flows}
+    if len(by_name) == len(others) and len(names) == len(flows) and names <= by_name.keys():
         return [by_name[flow.stem] for flow in flows]
     if not 0 <= len(others) - len(flows) <= spare:
         raise ArgumentError(

@@ -55,7 +55,9 @@ def recognise(root: str | os.PathLike[str]) -> list[tuple[Path, Kind]]:
             return [(root, WITHOUT_TRUTH["videos"])]
         raise FileError(f"{root}: neither a list of pairs nor a video; wanted those, or a folder")
     if not root.is_dir():
-        raise FileError(f"{root}: there is no such folder")
+        raise FileError(
+            f"{root}: there is no such file or folder; wanted a dataset, or a list of pairs"
+        )
     here = _first(root, DATASETS)
     if here is not None:
         return [(root, here)]

@@ -42,6 +42,8 @@ def bootstrap_interval(
     Facts: the same numbers and seed give the same interval; one difference, or one group, says
     nothing about the spread, so the interval is (−∞, ∞).
     """
+    if draws < 1:
+        raise ArgumentError(f"bootstrap_interval: draws is {draws}, wanted at least 1")
     values = _checked("bootstrap_interval", differences)
     sums, counts = _by_group(values, groups)
     n = len(sums)

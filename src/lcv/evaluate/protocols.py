@@ -107,8 +107,9 @@ class Protocol:
         return cls(**{**said, "settings": settings})
 
 
-def call_words(iters: int | None, pad: str | None) -> str:
-    """How a network is called, for people."""
+def call_words(settings: Mapping[str, Any]) -> str:
+    """How a network is called, for people; settings: `iters` and `pad`, where it has them."""
+    iters, pad = settings.get("iters"), settings.get("pad")
     return f"{counted(iters, 'iteration')}, {pad} padding" if iters else "the network's own sizes"
 
 

@@ -139,7 +139,7 @@ def _who(result: Result, each: DatasetResult) -> str:
 
 def _how(protocol: Protocol, each: DatasetResult) -> str:
     """How the network was called, in a line."""
-    words = [call_words(**each.settings), protocol.precision]
+    words = [call_words(each.settings), protocol.precision]
     if protocol.storage != "exact":
         words.append(STORAGE[protocol.storage])
     if protocol.limit is not None:
@@ -194,7 +194,7 @@ def protocol_text() -> str:
         for name, s in protocol.settings.items():
             rest = "any other" if len(protocol.settings) > 1 else "all datasets"
             which = rest if name == "*" else name
-            lines.append(f"  {which}: {call_words(s.iters, s.pad)}; quotes {', '.join(s.headline)}")
+            lines.append(f"  {which}: {call_words(vars(s))}; quotes {', '.join(s.headline)}")
         limit = protocol.limit
         small = "" if limit is None else f" and under {limit:g} px in both components"
         lines.append(f"  counts {VALIDITY[protocol.validity]}{small}")

@@ -25,7 +25,10 @@ def describe(
     half: bool,
     weights: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
-    """The metadata, as plain values of JSON. how: it was made, in the file's own words"""
+    """The metadata, as plain values of JSON.
+
+    how: W, iters, lookup, format and versions, as the file states them
+    """
     origin = provenance(weights)
     pairs = "batch" if batch else 1
     image = {"type": "float32", "shape": [pairs, 3, "height", "width"], "values": "RGB, 0 to 255"}

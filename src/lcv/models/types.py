@@ -202,7 +202,7 @@ class FlowModel(Protocol):
 
 
 class OneVolume(nn.Module):
-    """Answers of a network with one way to hold its costs, into whose layers W cannot be folded."""
+    """Default answers for networks with one cost volume, whose W cannot be folded."""
 
     def encodes_by_role(self) -> bool:
         """No: features of a first frame serve as a second's."""

@@ -59,7 +59,7 @@ class Plan:
         size = f"{self.width}×{self.height}: {how}"
         limit = "" if self.limit is None else f" of {in_words(self.limit)}"
         known = f", about {in_words(self.bytes or 0)}{limit}"
-        memory = "; memory is measured at this pair" if self.bytes is None else known
+        memory = "; its memory will be measured on the first pair" if self.bytes is None else known
         if self.tiling is None:
             return f"{size}{memory}"
         t = self.tiling

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -16,33 +14,34 @@ class Pending:
     """A pair that the device may still be computing. low: what the next pair can start from"""
 
     def __init__(self, flows: Flows, plan: Plan, notes: tuple[str, ...]) -> None:
-        self.flows, self.plan, self.notes, self.low = flows, plan, notes, flows.low
-        device = flows.flow.device
-        is_gpu = device.type == "cuda"
-        self._computed = torch.cuda.current_stream(device).record_event() if is_gpu else None
+        self.maps, self.plan, self.notes, self.low = _channels_last(flows), plan, notes, flows.low
+        self.device = flows.flow.device
+        is_gpu = self.device.type == "cuda"
+        self._computed = torch.cuda.current_stream(self.device).record_event() if is_gpu else None
 
     def result(self) -> FlowResult:
         """Wait for it. What the device has been told since goes on meanwhile."""
         if self._computed is None:
-            return FlowResult(**_as_arrays(self.flows), plan=self.plan, notes=self.notes)
-        stream = torch.cuda.Stream(self.flows.flow.device)
+            return self._fetched()
+        stream = torch.cuda.Stream(self.device)
         stream.wait_event(self._computed)
         with torch.cuda.stream(stream):
-            return FlowResult(**_as_arrays(self.flows), plan=self.plan, notes=self.notes)
+            return self._fetched()
+
+    def _fetched(self) -> FlowResult:
+        arrays = {name: x.cpu().numpy() for name, x in self.maps.items()}
+        return FlowResult(**arrays, plan=self.plan, notes=self.notes)
 
 
-def _as_arrays(flows: Flows) -> dict[str, Any]:
-    def array(x: Tensor | None) -> Any:
-        if x is None:
-            return None
-        last = x[0].movedim(0, 2)
-        # What a GPU puts in order at once would take a writer milliseconds.
-        return (last.contiguous().cpu() if last.is_cuda else last).numpy()
-
-    occluded, error = array(flows.occluded), array(flows.warp_error)
-    return {
-        "flow": array(flows.flow),
-        "backward": array(flows.backward),
-        "occluded": None if occluded is None else occluded[:, :, 0],
-        "warp_error": None if error is None else error[:, :, 0],
+def _channels_last(flows: Flows) -> dict[str, Tensor]:
+    """Flows as (h, w, 2), maps as (h, w); on a GPU in that order in memory, as files have it."""
+    maps = {
+        "flow": flows.flow,
+        "backward": flows.backward,
+        "occluded": flows.occluded,
+        "warp_error": flows.warp_error,
     }
+    last = {name: x[0].movedim(0, 2) for name, x in maps.items() if x is not None}
+    last = {name: x[:, :, 0] if x.shape[2] == 1 else x for name, x in last.items()}
+    # The GPU reorders this at once; on the CPU it takes milliseconds, and not all need it.
+    return {name: x.contiguous() if x.is_cuda else x for name, x in last.items()}

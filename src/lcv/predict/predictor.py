@@ -150,7 +150,7 @@ class Predictor:
         self._check_size(size, frame.name, frame.size)
         image = frame.image if size == frame.size else reduced(frame.image, size)
         if self.device.type == "cuda" and not image.is_cuda:
-            image = image.pin_memory()  # an upload from elsewhere waits until the device is idle
+            image = image.pin_memory()  # a copy from other memory waits for the GPU
         return Encoded(image.to(self.device, non_blocking=True), reused, frame.size)
 
     def match(

@@ -204,10 +204,10 @@ class _Pass:
         """Compute a pair; it is finished behind the next ones, unless they start from it."""
         with memory_told(before.label):
             pending = self._begin(before, after)
-        if pending is None:
-            self.stream.reset()
-        elif self.worker.draws:
-            self.worker.scales.of(self.sequence)  # which may need the predictor
+            if pending is None:
+                self.stream.reset()
+            elif self.worker.draws:
+                self.worker.scales.of(self.sequence)  # which may need the predictor
         low = self.stream.low
         finish = memory_told(before.label)(self._finish)
         self.behind.do(lambda: finish(before, after, pending, low))

@@ -164,7 +164,7 @@ def prepare(
     _check_folder(folder)
     weights = None
     if base.model.weights is not None:
-        weights = sha256_of(_without_w(find(base.model.weights), columns))
+        weights = sha256_of(_start_of(find(base.model.weights), columns))
     base, lists = held_out_config(replace(base, folder=""), folder, split)
     own = (
         {"procedural": "procedural"}
@@ -246,13 +246,13 @@ def _check(base: TrainConfig, seeds: Sequence[int], pairs: int) -> None:
         )
 
 
-def _without_w(weights: Path, columns: Sequence[Column]) -> Path:
-    """The file, from which every column can start."""
+def _start_of(weights: Path, columns: Sequence[Column]) -> Path:
+    """The same file, from which every column can start; ArgumentError if one cannot."""
     kind = kind_of_w(read_checkpoint(weights).state)
     if kind is not None and any(column.inner_product != kind for column in columns):
         raise ArgumentError(
-            f"weights are {weights.name}, which has a W already, and the columns start without one; "
-            f"give others, such as raft-small-vanilla, or take W out with `lcv fold`"
+            f"{weights.name} already has a W, and the columns must start without one; use weights "
+            f"without W, such as raft-small-vanilla, or remove it with `lcv fold`"
         )
     return weights
 

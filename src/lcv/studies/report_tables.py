@@ -102,7 +102,7 @@ def everything(results: Sequence[Result]) -> list[Block]:
                 number(each.metrics[n], METRICS[n].unit) if n in each.metrics else paper.NOT_GIVEN
                 for n in names
             )
-            protocol = f"{result.protocol.name}, {call_words(**each.settings)}"
+            protocol = f"{result.protocol.name}, {call_words(each.settings)}"
             rows.append(Row((who(result, each), str(len(each.pairs)), protocol, *values)))
         blocks.append(TableBlock(dataset, head, tuple(rows)))
     if not blocks:
@@ -161,7 +161,7 @@ def _differences(name: str, result: Result, sets: dict[str, DatasetResult]) -> l
             per_image = kitti_epe(result) == "epe_image"
             mean = ", AEPE " + ("within each image first" if per_image else "over all pixels")
         said.append(
-            f"{name}, {dataset}: {part}protocol {result.protocol.name}, {call_words(**each.settings)}, "
+            f"{name}, {dataset}: {part}protocol {result.protocol.name}, {call_words(each.settings)}, "
             f"{result.protocol.precision}{mean}"
         )
     return said

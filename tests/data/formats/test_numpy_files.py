@@ -72,7 +72,8 @@ GOOD = npy(np.zeros((2, 3, 2), np.float32))
     [
         (b"", "not a numpy array"),
         (b"\x93NUMPX" + GOOD[6:], "not a numpy array"),
-        (GOOD[:6] + b"\x09" + GOOD[7:], "damaged or not a numpy array"),
+        (GOOD[:6] + b"\x09" + GOOD[7:], "not a numpy array: its format has the version 9.0"),
+        (GOOD.replace(b"(2, 3, 2), ", b"(True,3,2),"), r"array: its shape is \(True, 3, 2\)"),
         (
             GOOD[:8] + b"\xff\xff" + GOOD[10:],
             "damaged or not a numpy array: EOF: reading array header",

@@ -55,7 +55,7 @@ def _tile(coords, frame, tile, level, h, w, RX, RY, LEVELS, TILE: tl.constexpr):
 
 @triton.jit
 def _piece(first, left, top, tall, count, column, row, valid, RX, RY, CELLS: tl.constexpr):
-    """Some pixels of a box, the cells of each window that they are, and who wants which.
+    """Some pixels of a box, the cells of each window that they are, and which points need them.
 
     column, row, valid: of the points, as a row (1, points) or a column (points, 1)
     """
@@ -198,7 +198,7 @@ def lookup(
 def window_costs(
     points: Tensor, packed: Tensor, coords: Tensor, *, levels: int, rx: int, ry: int
 ) -> Tensor:
-    """Whole-pixel costs under every window: (b·h·w, levels·(2ry+2)·(2rx+2)); out of view undefined."""
+    """Whole-pixel costs under every window: (b·h·w, levels·(2rx+2)·(2ry+2)); out of view undefined."""
     n = points.shape[0] * points.shape[1]
     out = points.new_empty(n, levels * (2 * rx + 2) * (2 * ry + 2))
     most = AT_ONCE if points.element_size() == 2 else CHANNELS
@@ -299,7 +299,7 @@ def _channels(points: Tensor, most: int = 0) -> int:
 def _launch(kernel, given, second, levels, rx, ry, most=0) -> None:  # type: ignore[no-untyped-def]
     points, packed, coords = given[:3]
     b, _, h, w = coords.shape
-    # As torch's own products: TF32 only where it has been allowed; three of them are as good as float32.
+    # As torch's own products: TF32 only where it is allowed. Three TF32 products are as exact as float32.
     tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
     with torch.cuda.device_of(coords):
         kernel[(triton.cdiv(w, TILE) * triton.cdiv(h, TILE), second, b)](

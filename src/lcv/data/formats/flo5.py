@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import io
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def read_flo5(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, n
     size = file_size(path, "a .flo5 file")
     if read_start(path, 8) != SIGNATURE:
         raise FileError(f"{path}: does not begin with the HDF5 signature; this is not a .flo5 file")
-    h5py = _h5py(f"{path}: ")
+    h5py = h5py_for(path)
     try:
         # No lock: datasets often lie on disks that are read-only or know no locks.
         with h5py.File(path, "r", locking=False) as file:
@@ -89,17 +90,18 @@ def encode_flo5(flow: np.ndarray, valid: np.ndarray) -> bytes:
     """Packed with gzip; pixels that are not valid become NaN."""
     flow[~valid] = np.nan
     content = io.BytesIO()
-    with _h5py().File(content, "w") as file:
+    with importlib.import_module("h5py").File(content, "w") as file:
         file.create_dataset(KEY, data=flow, compression="gzip", compression_opts=5)
     return content.getvalue()
 
 
-def _h5py(where: str = "") -> Any:
+def h5py_for(path: str | os.PathLike[str]) -> Any:
+    """The package, or an error that names the file it is needed for."""
     try:
         return importlib.import_module("h5py")
     except ImportError:
         raise FileError(
-            f"{where}.flo5 files need h5py, which is not installed; say pip install 'lcv-flow[spring]'"
+            f"{path}: .flo5 files need h5py, which is not installed; say pip install 'lcv-flow[spring]'"
         ) from None
 
 

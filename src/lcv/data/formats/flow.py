@@ -10,12 +10,12 @@ import numpy as np
 
 from lcv.data.formats.checks import LIMIT_PIXELS, file_size, flow_to_write, read_start
 from lcv.data.formats.flo import encode_flo, read_flo
-from lcv.data.formats.flo5 import encode_flo5, read_flo5
+from lcv.data.formats.flo5 import encode_flo5, h5py_for, read_flo5
 from lcv.data.formats.kitti import encode_kitti, read_kitti
 from lcv.data.formats.numpy_files import encode_npy, encode_npz, read_npy, read_npz
 from lcv.data.formats.pfm import encode_pfm, read_pfm
 from lcv.errors import FileError
-from lcv.files import whole_file
+from lcv.files import check_output, whole_file
 
 Reader = Callable[[Path, int], tuple[np.ndarray, np.ndarray]]
 Encoder = Callable[[np.ndarray, np.ndarray], bytes]
@@ -92,6 +92,9 @@ def write_flow(
         raise FileError(
             f"{path}: no flow format has the ending {suffix!r}, wanted one of {', '.join(FORMATS)}"
         )
+    check_output(path, overwrite)
+    if suffix == ".flo5":
+        h5py_for(path)
     content = FORMATS[suffix][1](*flow_to_write(path, flow, valid))
     with whole_file(path, overwrite) as temporary:
         temporary.write_bytes(content)

@@ -106,13 +106,20 @@ def _read_valid(path: Path, file: IO[bytes], size: int, wanted: tuple[int, ...])
 def _header(path: Path, file: IO[bytes]) -> tuple[np.dtype, bool, tuple[int, ...]]:
     """Type, Fortran order and shape of an array in numpy's format."""
     try:
-        short = npy.read_magic(file) == (1, 0)  # versions 2 and 3 have longer headers
-        read = npy.read_array_header_1_0 if short else npy.read_array_header_2_0
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise ValueError(f"its format has the version {version[0]}.{version[1]}")
+        # Versions 2 and 3 have longer headers.
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
-    # Anyone's bytes: numpy meets them with exceptions of many classes.
+        if not all(type(side) is int for side in shape):
+            raise ValueError(f"its shape is {shape}")
+    # Anyone's bytes: numpy meets them with exceptions of many classes, some without words.
     except Exception as error:
+        said = " ".join(str(error).split()).partition("Header info")
+        why = "its header is longer than any numpy writes" if said[1] else said[0][:200]
         raise FileError(
-            f"{path}: damaged or not a numpy array: {' '.join(str(error).split())[:200]}"
+            f"{path}: damaged or not a numpy array: {why or type(error).__name__}"
         ) from None
     return dtype, fortran, shape
 
