@@ -35,14 +35,9 @@ def _as_arrays(flows: Flows) -> dict[str, Any]:
     def array(x: Tensor | None) -> Any:
         if x is None:
             return None
-        last = x[0].movedim(0, 2)
+        last = x[0].movedim(0, 2).squeeze(2)  # a map has one channel
         # What a GPU puts in order at once would take a writer milliseconds.
         return (last.contiguous().cpu() if last.is_cuda else last).numpy()
 
-    occluded, error = array(flows.occluded), array(flows.warp_error)
-    return {
-        "flow": array(flows.flow),
-        "backward": array(flows.backward),
-        "occluded": None if occluded is None else occluded[:, :, 0],
-        "warp_error": None if error is None else error[:, :, 0],
-    }
+    names = ("flow", "backward", "occluded", "warp_error")
+    return {name: array(getattr(flows, name)) for name in names}
