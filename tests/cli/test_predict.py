@@ -118,10 +118,15 @@ def test_embedded_weights_by_default(folder, capsys):
         write_image(folder / name, frame)
     predict("a.png", "b.png", "-o", "out.flo", "--model", "raft-small", "--iters", 6)
     assert "published weights" not in capsys.readouterr().err
-    predict("a.png", "b.png", "-o", "large.flo", "--iters", 1, "--device", "cpu")
+    large = ["a.png", "b.png", "-o", "large", "--format", "flo", "--iters", 1, "--device", "cpu"]
+    predict(*large)
     said = capsys.readouterr().err
     assert said.count("raft-large: on driving scenes like KITTI's, published weights") == 1
     assert "--weights raft-sintel" in said
+    predict(*large)
+    captured = capsys.readouterr()
+    assert "nothing left to do" in captured.out
+    assert "published weights" not in captured.err, "no advice where nothing is computed"
     flow, _ = lcv.read_flow("out.flo")
     assert np.abs(np.median(flow, axis=(0, 1)) - (3, 1)).max() < 0.5
 
@@ -146,7 +151,7 @@ def test_a_pair_with_everything(folder, network, capsys):
     }
 
 
-@pytest.mark.parametrize("kind", ["grey", "sixteen bits", "jpeg", "odd size"])
+@pytest.mark.parametrize("kind", ["grey", "sixteen bits", "jpeg", "tiff", "odd size"])
 def test_any_sensible_picture(folder, network, kind):
     first, second = moving(2, (67, 75) if kind == "odd size" else (64, 72))
     for name, rgb in (("a", first), ("b", second)):
@@ -156,9 +161,12 @@ def test_any_sensible_picture(folder, network, kind):
             Image.fromarray(rgb[:, :, 0].astype(np.uint16) * 257).save(folder / f"{name}.png")
         elif kind == "jpeg":
             Image.fromarray(rgb).save(folder / f"{name}.png", "JPEG")
+        elif kind == "tiff":
+            Image.fromarray(rgb).save(folder / f"{name}.tif", compression="tiff_lzw")
         else:
             write_image(folder / f"{name}.png", rgb)
-    predict("a.png", "b.png", "-o", "out.npy", *network)
+    ending = "tif" if kind == "tiff" else "png"
+    predict(f"a.{ending}", f"b.{ending}", "-o", "out.npy", *network)
     assert np.load("out.npy").shape == (*first.shape[:2], 2)
 
 
@@ -176,6 +184,17 @@ def test_a_clip_alone(folder, network, capsys):
         "names one clip, and --backward has no effect on a clip; leave it out, or name a folder"
         in said
     )
+
+
+@pytest.mark.parametrize(("animation", "clip"), [("a.webp", "flow.gif"), ("a.apng", "flow.webm")])
+def test_an_animation_in_and_a_clip_out(folder, network, animation, clip):
+    first, *rest = map(Image.fromarray, moving(4))
+    first.save(animation, save_all=True, append_images=rest, duration=100, lossless=True)
+    predict(animation, "-o", clip, *network)
+    with av.open(clip) as container:
+        assert container.format.name.startswith({"flow.gif": "gif", "flow.webm": "matroska"}[clip])
+        times = [frame.time for frame in container.decode(video=0)]
+    assert times == pytest.approx([0, 0.1, 0.2])
 
 
 def test_a_look(folder, network, capsys):

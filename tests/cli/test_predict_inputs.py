@@ -101,7 +101,7 @@ def test_a_list_whose_first_frames_repeat_names_its_lines(tmp_path):
 def test_a_frame_that_a_list_names_and_is_not_there(tmp_path):
     (tmp_path / "a.png").touch()
     (tmp_path / "list.txt").write_text("# mine\na.png b.png\na.png c.png\n")
-    message = r"list.txt:2: names .*b.png, and there is no such file \(1 more are missing\)"
+    message = r"list.txt:2: names .*b.png, and there is no such file \(1 more file missing\)"
     with pytest.raises(FileError, match=message):
         find_inputs([str(tmp_path / "list.txt")])
 
@@ -143,7 +143,7 @@ def test_frames_of_one_stem_have_pairs_of_different_names(tmp_path):
         (["none.png", "frame_1.png"], "none.png: there is no such file or folder; wanted two"),
         (["frame_1.png", "."], r"frame_1.png is an image and \. is not"),
         (["*.tif"], r"\*\.tif: no file matches this pattern"),
-        (["w*.txt"], "matches 1 files, the first words.txt, but no image, video or folder"),
+        (["w*.txt"], "matches 1 file, the first words.txt, but no image, video or folder"),
         (["https://example.org/a.mp4"], "addresses are not opened; .* through a pipe: ffmpeg -i"),
         (["camera:x"], "camera:x: wanted camera:0, camera:1 and so on"),
         (["camera:99"], r"camera:99: there is no /dev/video99, only "),

@@ -29,13 +29,13 @@ def words(made, kind: str, out, *more: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("kind", "files", "how"),
-    [("sintel", 4, "with warm start"), ("kitti", 1, "every pair from zero flow")],
+    [("sintel", "4 files", "with warm start"), ("kitti", "1 file", "every pair from zero flow")],
 )
 def test_a_trial_is_written_and_passes_the_check(made, tmp_path, capsys, kind, files, how):
     out = tmp_path / "mine"
     assert main(words(made, kind, out, "--partial")) == 0
     said = capsys.readouterr().out
-    assert f"{out} and {out}.zip: {files} files, {how}; checked, no fault found" in said
+    assert f"{out} and {out}.zip: {files}, {how}; checked, no fault found" in said
     assert "for trial only: no server accepts it" in said
     home = str(made / ("Sintel" if kind == "sintel" else "KITTI"))
     check = ["submit", "check", f"{out}.zip", "--kind", kind]

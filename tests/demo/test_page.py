@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from demo.accessible import low_contrast, moved, resize, watch, without_focus
 from demo.chromium import BROWSER, Browser, Server, until
 from lcv.data.formats.flow import read_flow
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.formats.video import read_video
+from lcv.visual.overlay import arrow_stretch
 from testing.extras import needs, programs
 from testing.footage import moving, save_film, save_weights
 
@@ -45,6 +48,7 @@ def test_the_page_in_a_real_browser(tmp_path):
             gives_its_results_as_files(browser, tmp_path)
             compares_two_pictures_with_a_slider(browser)
             takes_frames_runs_and_follows_a_slider(server, browser, frames)
+            computes_larger_frames_on_request(browser, tmp_path)
             takes_a_video_and_goes_through_its_frames(browser, tmp_path)
             makes_a_clip_of_the_whole_video(browser, tmp_path)
             says_in_a_sentence_that_a_text_is_no_picture(browser, frames, tmp_path)
@@ -135,6 +139,10 @@ def gives_its_results_as_files(browser, tmp_path):
     flow, _ = read_flow(fetch(browser, links, tmp_path / "a.flo"))
     picture = read_image(fetch(browser, "#flow-raft-small figcaption a", tmp_path / "a.png"))
     assert (*flow.shape[:2], 3) == picture.shape == (240, 320, 3)
+    stretch = arrow_stretch(flow, spacing=240 // 12)
+    assert stretch > 1, "or there would be nothing to say"
+    caption = browser.read("#arrows-raft-small figcaption")
+    assert caption.startswith(f"raft-small: arrows ×{stretch:g} ")
 
 
 def compares_two_pictures_with_a_slider(browser):
@@ -179,6 +187,20 @@ def takes_frames_runs_and_follows_a_slider(server, browser, frames):
     assert browser.picture("flow-raft-small") != picture
     # What was uploaded is not kept.
     assert not [*server.folder.rglob("one.png"), *server.folder.rglob("two.png")]
+
+
+def computes_larger_frames_on_request(browser, tmp_path):
+    wide = [tmp_path / "wide1.png", tmp_path / "wide2.png"]
+    for path, frame in zip(wide, moving(2, (88, 704)), strict=True):
+        write_image(path, frame)
+    browser.upload(*wide)
+    until(lambda: "wide1.png and wide2.png" in browser.read("#status"), "the wide frames")
+    assert "Reduced from 704×88 to 640×80 pixels" in browser.read("#status")
+    browser.click("#side input[value='1024']")
+    until(lambda: browser.source(f"arrows-{OWN}"), "the last network's results")
+    assert "Reduced" not in browser.read("#status")
+    for name in ("first", "flow-raft-small", f"arrows-{OWN}"):
+        assert Image.open(io.BytesIO(browser.picture(name))).size == (704, 88), name
 
 
 def takes_a_video_and_goes_through_its_frames(browser, tmp_path):

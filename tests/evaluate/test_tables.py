@@ -66,7 +66,7 @@ def test_a_table_for_every_dataset():
 
 
 def test_plain_letters_say_the_same():
-    (table,) = dataset_tables([made("m", epe=1.0, epe_image=1.5, fl=2.0)])
+    (table,) = dataset_tables([made("m", epe=1.0, epe_image=1.5, fl=2.0, px1=50.0)])
     assert table.text().splitlines() == [
         "kitti2015: 1 pair, protocol raft",
         "metric         unit      m",
@@ -75,6 +75,7 @@ def test_plain_letters_say_the_same():
         "Fl-all         %      2.00",
         "--------------------------",
         "EPE            px    1.000",
+        "< 1 px         %     50.00",
         "24 iterations, kitti padding; float32. Above the line: what the protocol quotes.",
     ]
 

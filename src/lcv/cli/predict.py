@@ -236,11 +236,12 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
             terminal.say(note)
         own = str(weights or model)
         if own in EMBEDDED and (advice := embedded_card(own).get("advice")):
-            terminal.say(f"{own}: {advice}")
+            terminal.notes.append(f"{own}: {advice}")
         predictor = Predictor(**options)
         predictor.check_warm_start(chosen.warm_start)
         if chosen.precision == "auto" and predictor.precision != "float32":
-            terminal.say(f"computed in {predictor.precision}; --precision float32 is exact, slower")
+            note = f"computed in {predictor.precision}; --precision float32 is exact, slower"
+            terminal.notes.append(note)
         if chosen.ray is None:
             return Run(predictor, job, terminal).go()
         with Cluster(chosen.ray) as cluster:

@@ -18,6 +18,7 @@ from lcv.data.layouts import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files_in, natural, 
 from lcv.data.listfile import split_words
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.sources import FrameFiles, Live, Sequence, Video
+from lcv.words import counted
 
 VIDEOS = VIDEO_SUFFIXES | {
     ".gif",
@@ -134,7 +135,7 @@ def _glob(word: str) -> _Found:
     folders = [_folder(path) for path in matches if path.is_dir()]
     if not folders:
         raise FileError(
-            f"{word}: matches {len(files)} files, the first {files[0].name}, but no image, video "
+            f"{word}: matches {counted(len(files), 'file')}, the first {files[0].name}, but no image, video "
             f"or folder"
         )
     return _Found(
@@ -153,7 +154,8 @@ def _folder(path: Path) -> _Found:
             FrameFiles("", (Path(str(r.image1)), Path(str(r.image2))), (r.name,))
             for r in pairs(path).records
         ]
-        note = f"{path}: {len(singles)} pairs by the endings of their names, and no sequence"
+        count = counted(len(singles), "pair")
+        note = f"{path}: {count} by the endings of their names, and no sequence"
         return _Found(sequences=tuple(singles), notes=(note,))
     if len(images) == 1:
         raise FileError(
@@ -217,7 +219,7 @@ def _read_list(path: Path) -> list[FrameFiles]:
     named = ((number, path.parent / word) for number, words in entries for word in words[:2])
     lost = [(number, file) for number, file in named if not file.exists()]
     if lost:
-        more = f" ({len(lost) - 1} more are missing)" if len(lost) > 1 else ""
+        more = f" ({counted(len(lost) - 1, 'more file')} missing)" if len(lost) > 1 else ""
         raise FileError(f"{path}:{lost[0][0]}: names {lost[0][1]}, and there is no such file{more}")
     if len(entries[0][1]) == 1:
         if len(entries) < 2:

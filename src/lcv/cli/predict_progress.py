@@ -18,10 +18,14 @@ LINE_SECONDS = 30.0
 
 
 class Terminal(Listener):
-    """Shows a job's progress, in a `with` block; with `quiet` nothing."""
+    """Shows a job's progress, in a `with` block; with `quiet` nothing.
+
+    notes: said once, before the first pair; not at all if every pair was done before
+    """
 
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
         self.quiet = quiet
+        self.notes: list[str] = []
         self.console = console or Console(stderr=True)
         self.progress = Progress(
             TextColumn("{task.description}", markup=False),
@@ -55,6 +59,10 @@ class Terminal(Listener):
         if not self.quiet:
             # Plain text: a bracket in a name is no markup, and a log file wants whole lines.
             self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def start(self) -> None:
+        for note in self.notes:
+            self.say(note)
 
     def begin(self, name: str, pairs: int | None) -> None:
         if self.task is not None:

@@ -11,6 +11,7 @@ from lcv.cli.parser import Parser, device_name, whole
 from lcv.cli.progress import one_bar, told_to_go_on
 from lcv.errors import ArgumentError
 from lcv.models.named import check_named
+from lcv.words import counted
 
 if TYPE_CHECKING:
     from lcv.evaluate.submission_check import Fault
@@ -103,9 +104,10 @@ def _submit(chosen: argparse.Namespace) -> int:
             progress=progress,
         )
     how = "with warm start" if done.warm_start else "every pair from zero flow"
-    print(f"{done.folder} and {done.archive}: {done.files} files, {how}; checked, no fault found")
+    files = counted(done.files, "file")
+    print(f"{done.folder} and {done.archive}: {files}, {how}; checked, no fault found")
     if done.clipped:
-        print(f"{done.clipped} pixels were out of range and were clipped")
+        print(f"clipped {counted(done.clipped, 'pixel')} that would be out of range")
     if chosen.partial:
         print("this is part of the test set, for trial only: no server accepts it")
     elif chosen.kind == "sintel":

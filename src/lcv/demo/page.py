@@ -21,6 +21,7 @@ from lcv.demo.sentences import said
 from lcv.demo.store import Store, address, save_picture
 from lcv.demo.work import Latest, Settings, Shown, show_flows, show_inputs
 from lcv.visual.legend import wheel_key
+from lcv.words import counted
 
 
 def build_page(folder: Path, models: tuple[str, ...] = tuple(MODELS), iters: int = 12) -> gr.Blocks:
@@ -269,7 +270,7 @@ def _html(value: str, **options: Any) -> gr.HTML:
 def _about(chosen: Chosen, settings: Settings) -> str:
     return (
         f"<strong>{escape(chosen.name)}</strong> {escape(chosen.about(settings.side))} "
-        f"{settings.iters} iterations."
+        f"{counted(settings.iters, 'iteration')}."
     )
 
 

@@ -15,7 +15,7 @@ network a pair crosses these modules, in this order:
     done_log    which outputs are done, from which files
     frames      a frame as a tensor
 
-Flow then becomes files (result, scale, outputs, clip). Off this way: selection takes some frames
+Flow then becomes files (result, scale, outputs). Off this way: selection takes some frames
 of a sequence only; reduced and tiles serve frames that are large.
 """
 

@@ -67,6 +67,9 @@ class Listener:
     def say(self, text: str) -> None:
         """A sentence that matters now."""
 
+    def start(self) -> None:
+        """Pairs are going to be computed: not all of them were done before."""
+
     def begin(self, name: str, pairs: int | None) -> None:
         """A sequence begins, with this many pairs to do; None if nobody knows."""
 

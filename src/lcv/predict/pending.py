@@ -35,13 +35,8 @@ class Pending:
 
 def _channels_last(flows: Flows) -> dict[str, Tensor]:
     """Flows as (h, w, 2), maps as (h, w); on a GPU in that order in memory, as files have it."""
-    maps = {
-        "flow": flows.flow,
-        "backward": flows.backward,
-        "occluded": flows.occluded,
-        "warp_error": flows.warp_error,
-    }
-    last = {name: x[0].movedim(0, 2) for name, x in maps.items() if x is not None}
+    maps = {name: x for name, x in flows._asdict().items() if name != "low" and x is not None}
+    last = {name: x[0].movedim(0, 2) for name, x in maps.items()}
     last = {name: x[:, :, 0] if x.shape[2] == 1 else x for name, x in last.items()}
     # The GPU reorders this at once; on the CPU it takes milliseconds, and not all need it.
     return {name: x.contiguous() if x.is_cuda else x for name, x in last.items()}

@@ -37,9 +37,12 @@ class Run:
         Errors: of the settings, of writing, and any with `strict`.
         """
         parts = self.survey()
+        missing = [work for work in parts if work.missing != 0]
+        if missing:
+            self.worker.listener.start()
         if cluster is not None:
-            self._share(parts, cluster, options or {})
-        for work in parts if cluster is None else ():
+            self._share(missing, cluster, options or {})
+        for work in missing if cluster is None else ():
             self.worker.compute(work)
         self._make_clips([work.sequence for work in parts])
         return self.worker.summary
@@ -92,8 +95,7 @@ class Run:
                 step = len(pairs)
             elif isinstance(sequence, Video):  # which is decoded from its beginning
                 step = -(-len(pairs) // cluster.workers)
-            starts = pairs[:: max(1, step)]
-            chunks += [(sequence, range(s, min(s + step, pairs.stop))) for s in starts]
+            chunks += [(sequence, pairs[i : i + step]) for i in range(0, len(pairs), step)]
         job = replace(self.job, sequences=(), overwrite=False, clip=False)
         order = pickle.dumps((options, job, Path.cwd(), cluster.cores))
         worker.listener.begin(f"{cluster.workers} workers", total)
@@ -114,8 +116,8 @@ class Run:
             failed = {pair for name, pair in worker.summary.failed if name == title(sequence)}
             if {*pairs} - {*shown} - failed:
                 worker.listener.say(
-                    f"{title(sequence)}: no clip yet, since {len(pairs) - len(shown)} pairs are not "
-                    f"done; give the command again, without --shard, when they are"
+                    f"{title(sequence)}: no clip yet, since not all pairs are done; give the command "
+                    f"again, without --shard, when they are"
                 )
             elif shown and len(pairs) > 1:
                 self._make_clip(folder, sequence, shown)

@@ -82,8 +82,7 @@ class Worker:
                     clip = stack.enter_context(self.clip_of(sequence))
                 if isinstance(sequence, Live):
                     stack.enter_context(sequence.until_interrupted())
-                if work.missing != 0:
-                    _Pass(self, sequence, clip).go(work.pairs)
+                _Pass(self, sequence, clip).go(work.pairs)
             if clip is not None:
                 self.note_clip(clip)
         except (ArgumentError, ShapeError) as error:
@@ -174,12 +173,10 @@ class _Pass:
                 stack.enter_context(closing(cast(Any, frames)))
             self.behind = stack.enter_context(Behind(WAITING))
             for frame in frames:
-                if before is None:
-                    pass
-                elif is_done(before.index):
+                if before and is_done(before.index):
                     self.stream.reset()
                     worker.summary.there += 1
-                else:
+                elif before:
                     self._pair(before, frame)
                 before = frame
         if pairs is not ENDLESS and (before is None or before.index < pairs.stop):
