@@ -132,7 +132,7 @@ def test_a_recipe_for_a_gpu_can_be_ablated_without_a_graph(tmp_path):
         ([], "-o is missing, wanted the study's folder"),
         (["-o", "OUT"], "--weights is missing, wanted a checkpoint to start from"),
         (["-o", "OUT", "--weights", "gone.pth"], "gone.pth: there is no such file"),
-        (["-o", "OUT", "--weights", "raft-small"], "which has a W already, and the columns start"),
+        (["-o", "OUT", "--weights", "raft-small"], "already has a W, and the columns must start"),
         (["-o", "OUT", "--weights", "random", "--columns", "lvc"], "did you mean lcv"),
         (["-o", "OUT", "--weights", "random", "--test", "x=gone"], "there is no gone, wanted"),
         (

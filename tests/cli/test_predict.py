@@ -589,7 +589,7 @@ def test_one_bad_frame_is_named_at_the_end_and_stops_nothing(folder, network, ca
     predict("walk", "-o", "out", *network, code=1)
     captured = capsys.readouterr()
     assert "3 pairs done, 2 failed: out" in captured.out
-    assert "lcv: Everything is done except:\n  walk/frame_3.png: not an image" in captured.err
+    assert "lcv: everything is done except:\n  walk/frame_3.png: not an image" in captured.err
     assert "Fix this and run the same command again; finished pairs are kept." in captured.err
     predict("walk", "-o", "out", *network, code=1)
     assert "0 pairs done, 3 done before, 2 failed: out" in capsys.readouterr().out

@@ -483,7 +483,7 @@ def test_sources_by_name_of_several_places_and_their_fingerprint(tmp_path):
     content[-1] ^= 1  # another truth under the same name, of the same size
     truth.write_bytes(content)
     assert both.fingerprint != before
-    with pytest.raises(FileError, match="no such folder"):
+    with pytest.raises(FileError, match="no such file or folder"):
         open_source(str(tmp_path / "c"))
     device = torch.device("cpu")
     sizes = [len(pairs.indices) for pairs in both.batches(4, device, RAFT)]
