@@ -122,7 +122,9 @@ def test_a_plan_in_words(make):
     )
     assert re.match(pattern, tiles)
     own = "136×96: your network's own way"
-    assert Plan("own", 96, 136, None).text == f"{own}; its memory will be measured on the first pair"
+    assert (
+        Plan("own", 96, 136, None).text == f"{own}; its memory will be measured on the first pair"
+    )
     assert Plan("own", 96, 136, 2_000_000).text == f"{own}, about 2 MB"
     with pytest.raises(ShapeError, match="the frame is 40×30 pixels; raft-small needs at least 57"):
         make().plan(30, 40)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from lcv.data.formats.video import read_video, timed_frames
 from lcv.errors import ArgumentError, FileError, ShapeError
-from lcv.visual.video import ENDINGS, _Film, clip
+from lcv.visual.video import ENDINGS, _Video, clip
 
 
 def moving(count, height=38, width=54):
@@ -73,7 +74,7 @@ def test_an_odd_size_becomes_even_by_repeating_the_border(tmp_path, height, widt
 SCRIPT = """
 import sys
 import numpy as np
-from lcv.visual.video import _Film, clip
+from lcv.visual.video import _Video, clip
 y, x = np.mgrid[:86, :168]
 waves = [np.sin(x / 9 + y / 17), np.sin(x / 5 - y / 7), np.cos(y / 6)]
 frame = (127 + 120 * np.stack(waves, axis=-1)).astype(np.uint8)
@@ -110,6 +111,13 @@ def test_memory_does_not_grow_with_length(tmp_path):
     assert peak(80) < peak(10) + 38 * 54 * 3 * 4
 
 
+def test_a_gif_shows_its_last_frame_as_long_as_the_others(tmp_path):
+    written(tmp_path / "a.gif", moving(3), 10)
+    with Image.open(tmp_path / "a.gif") as image:
+        times = [image.seek(k) or image.info["duration"] for k in range(image.n_frames)]
+    assert times == [100, 100, 100]
+
+
 def test_a_failure_leaves_nothing(tmp_path):
     def cut_short():
         yield from moving(3)
@@ -131,7 +139,7 @@ def test_refusals(tmp_path):
     for fps in (0, -1, float("nan"), float("inf"), 5000, "fast"):
         with pytest.raises(ArgumentError, match="wanted frames a second"):
             written(path, [], fps)
-    with pytest.raises(FileError, match=r"films are written as .*\.gif, not '\.avi'"):
+    with pytest.raises(FileError, match=r"videos are written as .*\.gif, not '\.avi'"):
         written(tmp_path / "film.avi", [])
     with pytest.raises(ArgumentError, match="a GIF shows at most 50 frames a second, not 60"):
         written(tmp_path / "film.gif", [], 60)
@@ -151,7 +159,7 @@ def test_nothing_is_overwritten_unasked(tmp_path):
 def test_a_full_disk_is_a_sentence():
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full on this system")
-    film = _Film(Path("film.mp4"), Path("/dev/full"), Fraction(25))
+    film = _Video(Path("film.mp4"), Path("/dev/full"), Fraction(25))
     for frame in moving(3):
         film.write(frame)
     with pytest.raises(FileError, match=r"film\.mp4: writing failed, nothing was left behind: "):

@@ -1,4 +1,4 @@
-"""Write a film frame by frame, in the memory of a few frames however long it is."""
+"""Write a video frame by frame, in the memory of a few frames however long it is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPTIONS = {
     "gif": {},
 }
 ENDINGS = {".mp4": ("libx264", "mpeg4"), ".webm": ("libvpx-vp9",), ".gif": ("gif",)}
-"""What films are written as, with the encoders of each, the best first."""
+"""What videos are written as, with the encoders of each, the best first."""
 GIF_TICKS = Fraction(100)  # a second
 
 
@@ -47,22 +47,22 @@ def clip(
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
         known = ", ".join(ENDINGS)
-        raise FileError(f"{path}: films are written as {known}, not {path.suffix!r}; rename it")
+        raise FileError(f"{path}: videos are written as {known}, not {path.suffix!r}; rename it")
     rate = _rate(fps)
     if path.suffix.lower() == ".gif" and rate > GIF_TICKS / 2:
         raise ArgumentError(
             f"{path}: a GIF shows at most 50 frames a second, not {float(rate):g}; write .mp4 or .webm"
         )
     with whole_file(path, overwrite) as temporary:
-        film = _Film(path, temporary, rate)
+        video = _Video(path, temporary, rate)
         try:
-            yield film.write
-            film.finish()
+            yield video.write
+            video.finish()
         finally:
-            film.close()
+            video.close()
 
 
-class _Film:
+class _Video:
     """The encoder and its file, opened at the first frame, which says the size."""
 
     def __init__(self, path: Path, temporary: Path, rate: Fraction) -> None:
@@ -86,7 +86,7 @@ class _Film:
             assert self.shape is not None
             raise ShapeError(
                 f"{self.path}: frame {self.count} is {frame.shape[1]}×{frame.shape[0]}, those "
-                f"before are {self.shape[1]}×{self.shape[0]}; wanted one size for the whole film"
+                f"before are {self.shape[1]}×{self.shape[0]}; wanted one size for the whole video"
             )
         self.shape = frame.shape
         with _told(self.path):
@@ -110,7 +110,7 @@ class _Film:
     def finish(self) -> None:
         """What the encoder still holds, and the end of the file."""
         if self.container is None:
-            raise FileError(f"{self.path}: not one frame was written, so there is no film")
+            raise FileError(f"{self.path}: not one frame was written, so there is no video")
         with _told(self.path):
             self._mux(self.stream.encode(None))
             container, self.container = self.container, None
@@ -130,12 +130,13 @@ class _Film:
         codecs = [each for each in ENDINGS[self.ending] if each in av.codecs_available]
         if not codecs:
             raise FileError(f"{self.path}: the installed av cannot encode this; write .mp4 instead")
-        more = {"movflags": "+faststart"} if self.ending == ".mp4" else {}
+        last = str(round(GIF_TICKS / self.rate))  # how long a GIF shows its last frame
+        more = {".mp4": {"movflags": "+faststart"}, ".gif": {"final_delay": last}}
         self.container = av.open(
             f"file:{self.temporary.absolute()}",
             "w",
             format=self.ending[1:],
-            options={"fflags": "+bitexact", **more},
+            options={"fflags": "+bitexact", **more.get(self.ending, {})},
         )
         rate = GIF_TICKS if self.ending == ".gif" else self.rate
         self.stream = self.container.add_stream(codecs[0], rate=rate, options=OPTIONS[codecs[0]])
@@ -146,7 +147,7 @@ class _Film:
         context.thread_count = THREADS
         if self.ending == ".gif":
             return
-        context.color_range = 1  # the narrow one, of films
+        context.color_range = 1  # the narrow one, of television
         context.colorspace = context.color_primaries = context.color_trc = 1  # BT.709
 
     def _mux(self, packets: list[Any]) -> None:
