@@ -6,8 +6,8 @@
 conditions, changed constants, deleted statements, swapped arguments. Each is planted in a copy of
 the tree; the tests that mirror the module are run, then a fixed cheap set, then (unless --narrow)
 those of the whole package, before a fault counts as survived. Tests that fail without a fault are
-an error, so a failure is always the fault's. What is done is written line by line, and the same
-command goes on where it stopped.
+an error, so a failure is always the fault's. Several copies are at work side by side. What is done is
+written line by line, and the same command goes on where it stopped; keep the tree as it is until the end.
 
 Left out: GPU kernels, which benchmarks/gpu_tests.sh tests, and text (messages, docstrings, type
 hints), which changes no number.
@@ -26,8 +26,11 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
 
 SEED = 20261116
 COUNT = 92
@@ -163,8 +166,8 @@ def mirrors(file: str) -> list[str]:
 class Copy:
     """A copy of the tree with a way to the material beside it, and pytest in it."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
-        self.tree, self.workers = folder / "tree", workers
+    def __init__(self, folder: Path, sound: set[tuple[str, ...]]) -> None:
+        self.tree, self.sound = folder / "tree", sound
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         )
@@ -173,11 +176,10 @@ class Copy:
             shutil.copyfile(ROOT / name, self.tree / name)
         if (ROOT.parent / "shared").exists():
             (folder / "shared").symlink_to(ROOT.parent / "shared")
-        self._sound: dict[tuple[str, ...], bool] = {}
 
     def first_failure(self, tests: tuple[str, ...]) -> str | None:
         """The test that fails first; None where all pass. A test that hangs has failed."""
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-n", str(self.workers), "--durations=0"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "--durations=0"]
         environment = {**os.environ, "PYTHONPATH": str(self.tree / "src"), "OMP_NUM_THREADS": "1"}
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         command = [sys.executable, "-m", "pytest", *options, *tests]
@@ -200,11 +202,11 @@ class Copy:
 
     def check_sound(self, tests: tuple[str, ...]) -> None:
         """Refuse tests that fail before anything was planted."""
-        if tests not in self._sound:
+        if tests not in self.sound:
             failed = self.first_failure(tests)
             if failed is not None:
-                raise SystemExit(f"{failed} fails without a fault; put it right first")
-            self._sound[tests] = True
+                raise RuntimeError(f"{failed} fails without a fault; put it right first")
+            self.sound.add(tests)
 
     def trial(self, fault: Fault, wide: bool) -> str | None:
         """The test that catches a fault."""
@@ -254,7 +256,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="stop after so many of the faults")
     parser.add_argument("--every", type=int, default=1, help="take every so-manieth fault only")
     parser.add_argument("--narrow", action="store_true", help="not all of the package's tests")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="copies side by side")
     chosen = parser.parse_args()
     faults = draw()[:: chosen.every][: chosen.first]
     done = []
@@ -263,20 +265,33 @@ def main() -> None:
         drawn = {json.dumps(asdict(fault)) for fault in faults}
         done = [e for e in map(json.loads, lines) if _name(e) in drawn]  # not of another tree
     known = {_name(entry) for entry in done}
+    left = [fault for fault in faults if json.dumps(asdict(fault)) not in known]
     with tempfile.TemporaryDirectory(prefix="lcv-faults-") as folder:
-        copy = Copy(Path(folder), chosen.workers)
-        for number, fault in enumerate(faults, 1):
-            if json.dumps(asdict(fault)) in known:
-                continue
-            caught = copy.trial(fault, not chosen.narrow)
-            entry = {**asdict(fault), "caught": caught}
-            done.append(entry)
-            with chosen.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
-            said = f"caught by {caught}" if caught else "SURVIVED"
-            print(
-                f"{number}/{len(faults)} {fault.file}:{fault.line} {fault.kind}: {said}", flush=True
-            )
+        sound: set[tuple[str, ...]] = set()
+        copies: SimpleQueue[Copy] = SimpleQueue()
+        for number in range(chosen.workers):
+            (Path(folder) / str(number)).mkdir()
+            copies.put(Copy(Path(folder) / str(number), sound))
+
+        def tried(fault: Fault) -> dict[str, Any]:
+            copy = copies.get()
+            try:
+                return {**asdict(fault), "caught": copy.trial(fault, not chosen.narrow)}
+            finally:
+                copies.put(copy)
+
+        pool = ThreadPoolExecutor(chosen.workers)
+        try:
+            for task in as_completed([pool.submit(tried, fault) for fault in left]):
+                entry = task.result()
+                done.append(entry)
+                with chosen.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(entry) + "\n")
+                said = f"caught by {entry['caught']}" if entry["caught"] else "SURVIVED"
+                where = f"{entry['file']}:{entry['line']} {entry['kind']}"
+                print(f"{len(done)}/{len(faults)} {where}: {said}", flush=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
     print(table(done))
 
 
