@@ -41,6 +41,13 @@ def test_a_cell_that_fails_leaves_the_others(folder):
     assert good["median_seconds"] == good["seconds"][0]
 
 
+def test_a_batch_has_the_same_pair_in_every_place(folder):
+    frames = module._frames(Point(64, 72, 3, 1), folder, torch.device("cpu"))
+    assert [frame.shape for frame in frames] == 2 * [(3, 3, 64, 72)]
+    assert not torch.equal(*frames)
+    assert all(torch.equal(frame[0], each) for frame in frames for each in frame)
+
+
 def test_lack_of_memory_is_told_apart(folder, monkeypatch):
     def make(cell, frames):
         raise torch.OutOfMemoryError("CUDA out of memory.\n Tried")
