@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
+from rich.progress import track
 
 import lcv
 from lcv.cost_volume.forward_interpolate import forward_interpolate
@@ -25,7 +26,7 @@ ITERS = 12
 
 def shrunk(frame: np.ndarray) -> np.ndarray:
     image = Image.fromarray(frame)
-    image.thumbnail((640, 640))  # for speed
+    image.thumbnail((480, 480))  # for speed
     return np.asarray(image)
 
 
@@ -54,8 +55,7 @@ def apart(made: np.ndarray, real: np.ndarray) -> float:
 
 def main(video: str, out: Path, count: int = 21) -> None:
     frames = [shrunk(frame) for frame in islice(read_video(video), count)]
-    predictor = lcv.Predictor("raft-small", iters=ITERS)
-    errors, picture = [], None
+    predictor, errors, picture = lcv.Predictor("raft-small", iters=ITERS), [], None
     for one, real, two in zip(frames[::2], frames[1::2], frames[2::2], strict=False):
         made = between(predictor, one, two)
         mean = (one.astype(np.float32) + two) / 2
@@ -68,7 +68,7 @@ def main(video: str, out: Path, count: int = 21) -> None:
     print(f"interpolated {ours:.2f}, mean of both {mean:.2f}, frame before {repeated:.2f}")
     Image.fromarray(picture).save(out.with_suffix(".png"))
     with clip(out, 2 * (video_info(video).rate or 25), overwrite=True) as write:
-        for one, two in pairwise(frames):
+        for one, two in track([*pairwise(frames)], "frames between"):
             write(one)
             write(between(predictor, one, two))
         write(frames[-1])

@@ -12,13 +12,13 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from rich.progress import track
 
 import lcv
 from lcv.data.formats.video import read_video, video_info
 from lcv.visual.video import clip
 
-ITERS, SMOOTH = 12, 12  # SMOOTH: frames, the deviation of the window that smooths the path
-SIDE = 640  # larger frames are matched at this size, for speed
+ITERS, SMOOTH, SIDE = 12, 12, 480  # SMOOTH: frames; SIDE: pixels at which frames are matched
 
 
 def points_of(shape: tuple[int, ...]) -> np.ndarray:
@@ -42,7 +42,7 @@ def camera_motion(flow: np.ndarray) -> tuple[complex, complex]:
 def camera_path(frames: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Where the camera is in every frame: the logarithm of turn and zoom, and the shift."""
     predictor = lcv.Predictor("raft-small", iters=ITERS, max_side=SIDE)
-    steps = [camera_motion(result.flow) for result in predictor.stream(frames)]
+    steps = [camera_motion(result.flow) for result in predictor.stream(track(frames, "frames"))]
     turns, shifts = np.array([(1 + 0j, 0j), *steps]).T
     return np.log(turns).cumsum(), shifts.cumsum()
 

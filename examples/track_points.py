@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw
+from rich import progress
 
 import lcv
 from lcv.data.formats.video import read_video
 
-ITERS, SPACING, HOME = 12, 24, 1.0  # HOME: how near home the way back must lead, px
-SIDE = 640  # larger frames are made smaller, for speed
+ITERS, SPACING, HOME, SIDE = 12, 24, 1.0, 640  # HOME: px; larger frames than SIDE are made smaller
 
 
 def starts(frame: np.ndarray) -> np.ndarray:
@@ -44,10 +44,10 @@ def at(field: np.ndarray, points: np.ndarray) -> np.ndarray:
 
 def follow(frames: list[Image.Image]) -> tuple[list[list[np.ndarray]], list[int]]:
     """Where each point is in every frame until it is lost, and which are not lost."""
-    size = np.array(frames[0].size)
     tracks = [[point] for point in starts(np.asarray(frames[0]))]
-    alive = list(range(len(tracks)))
-    for result in lcv.Predictor("raft-small", iters=ITERS).stream(frames, backward=True):
+    size, alive = np.array(frames[0].size), list(range(len(tracks)))
+    predictor = lcv.Predictor("raft-small", iters=ITERS)
+    for result in predictor.stream(progress.track(frames, "frames"), backward=True):
         points = np.array([tracks[k][-1] for k in alive]).reshape(-1, 2)
         moved = points + at(result.flow, points)
         inside = ((moved >= 0) & (moved <= size - 1)).all(axis=1)

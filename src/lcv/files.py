@@ -77,7 +77,8 @@ def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:
     if path.is_dir():
         raise FileError(f"{path}: this is a folder, wanted the name of a file to write")
     if taken and not overwrite:
-        raise FileError(f"{path}: exists already; choose another name or say --overwrite")
+        ways = "choose another name or say --overwrite (in Python overwrite=True)"
+        raise FileError(f"{path}: exists already; {ways}")
     if not path.parent.is_dir():
         nearest = next((folder for folder in path.parents if folder.exists()), path.parent)
         if nearest.exists() and not nearest.is_dir():

@@ -47,7 +47,11 @@ def test_from_a_list_to_weights_numbers_and_a_picture(pairs, capsys):
     config = json.loads((run / "config.json").read_text())
     assert config["model"]["inner_product"] == "elliptical"
     assert config["model"]["freeze_batch_norm"] is True
-    # The same command again goes on from there, and other pairs need another folder.
+    assert cli.main(words) == 2  # at once, before anything is computed
+    again = capsys.readouterr()
+    assert "holds a run already; resume it (--resume auto)" in again.err
+    assert again.out == ""
+    # With --resume auto it goes on from there, and other pairs need another folder.
     assert cli.main([*words, "--resume=auto"]) == 0
     pairs.write_text("\n".join(pairs.read_text().splitlines()[::-1]))
     assert cli.main([*words, "--resume=auto"]) == 2

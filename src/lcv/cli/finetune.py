@@ -48,6 +48,7 @@ def run(arguments: list[str]) -> int:
     from lcv.data.formats.image import write_image
     from lcv.train.finetune import Plan, judge, make_plan
     from lcv.train.pictures import before_after_picture
+    from lcv.train.stages import check_new
 
     device = train.device_of(first.device) or ("cuda" if torch.cuda.is_available() else "cpu")
     plan = make_plan(first.pairs, first.weights, first.model, first.folder, device)
@@ -58,6 +59,8 @@ def run(arguments: list[str]) -> int:
     if train.PRINT in arguments:
         print(json.dumps(config.as_dict(), indent=2))
         return 0
+    if chosen["resume"] is None:
+        check_new(config.folder)
     plan = Plan(config, plan.train, plan.held_out)
     plan.write_lists()
     print(_summary(plan), flush=True)

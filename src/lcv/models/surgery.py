@@ -163,8 +163,8 @@ def _known_encoder(wrapped: Wrapped) -> str:
             return name
     raise ArgumentError(
         f"{wrapped.name}: where W goes is not known. Name the module whose output enters the cost "
-        f"volume, lcv.wrap(network, after=MODULE, channels=C), or do without W (inner_product "
-        f"euclidean)"
+        f"volume, lcv.wrap(network, after=MODULE, channels=C), or train without W "
+        f"(--model.inner_product euclidean)"
     )
 
 

@@ -84,12 +84,8 @@ def stages_left(
     configs = plan(stages, start, only)
     if resume not in (None, "auto") and len(configs) > 1:
         raise ArgumentError(f"resume is {resume!r}, which is of one stage; say which one (--stage)")
-    for config in configs:
-        if resume is None and Folder(config.folder).path("last").exists():
-            raise ArgumentError(
-                f"{config.folder}: holds a run already; resume it (--resume auto) or choose another "
-                f"--folder"
-            )
+    for config in configs if resume is None else ():
+        check_new(config.folder)
     for config in configs:
         if resume == "auto" and is_done(config) and len(configs) > 1:
             continue
@@ -130,6 +126,14 @@ def plan(stages: Stages, start: str | None = None, only: str | None = None) -> l
         )
     names = list(stages)
     return [configs[name] for name in names[names.index(first) :] if only in (None, name)]
+
+
+def check_new(folder: str) -> None:
+    """Refuse a folder with a run."""
+    if Folder(folder).path("last").exists():
+        raise ArgumentError(
+            f"{folder}: holds a run already; resume it (--resume auto) or choose another --folder"
+        )
 
 
 def is_done(config: TrainConfig) -> bool:
