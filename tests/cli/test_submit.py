@@ -53,6 +53,7 @@ def test_what_is_refused_is_a_sentence(made, tmp_path, capsys):
         (words(made, "sintel", out), "not the whole test set: clean/ has 1 scenes, wanted 12"),
         (words(made, "kitti", out, "--partial", "--iters", "0"), "--iters is '0'"),
         (words(made, "kitti", made / "w.safetensors", "--partial"), "exists already"),
+        (["submit", "kitti", "--data", str(made)], "missing: -o/--output"),
         (["submit", "check", str(out), "--kind", "sintel"], "no such folder or archive"),
         (
             ["submit", "check", str(tmp_path), "--kind", "spring"],

@@ -255,6 +255,7 @@ REFUSALS = [
     ("figure difference --image frames/f0.png --flow a.flo a.flo -o x.png", "both called 'a'"),
     ("figure difference --image frames/f0.png --flow =a.flo b.flo -o x.png", "wanted NAME=FILE"),
     ("figure difference --image frames/f0.png --flow a.flo b.flo -o x.mp4", "a picture's name"),
+    ("figure difference --image f.png --flow a.flo -o frames/f0.png", "f0.png: exists already"),
     (
         "figure difference --image frames/f0.png --flow a.flo small.flo -o x.png",
         "small.flo: is 5×4",
