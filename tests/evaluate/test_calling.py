@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from lcv.cost_volume.forward_interpolate import forward_interpolate
-from lcv.data.formats.kitti import read_kitti, write_kitti
+from lcv.data.formats.flow import write_flow
+from lcv.data.formats.kitti import read_kitti
 from lcv.errors import ArgumentError
 from lcv.evaluate.calling import (
     Caller,
@@ -26,7 +27,7 @@ def test_rounded_storage_is_what_a_kitti_file_gives_back(tmp_path):
     generator = np.random.default_rng(0)
     flow = generator.uniform(-600, 600, (20, 30, 2)).astype(np.float32)
     flow[0, :8, 0] = np.arange(8) / 128  # halves between two steps: rounded to even, as in the file
-    write_kitti(tmp_path / "flow.png", flow)
+    write_flow(tmp_path / "flow.png", flow)
     wanted, _ = read_kitti(tmp_path / "flow.png")
     found = stored(torch.from_numpy(flow), "kitti-rounded")
     assert np.array_equal(found.numpy(), wanted)

@@ -13,7 +13,7 @@ import pytest
 from lcv.data.formats.flo import read_flo
 from lcv.data.formats.flow import write_flow
 from lcv.data.formats.image import write_image
-from lcv.data.formats.kitti import read_kitti, write_kitti
+from lcv.data.formats.kitti import read_kitti
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.submission import layout_of, official_faults
 from lcv.evaluate.submission_check import check_submission
@@ -37,11 +37,11 @@ def good(data, tmp_path_factory):
     """Submissions without a fault."""
     root = tmp_path_factory.mktemp("good")
     flow = np.random.default_rng(0).normal(0, 5, (H, W, 2)).astype(np.float32)
-    for kind, write in (("sintel", write_flow), ("kitti", write_kitti)):
+    for kind in ("sintel", "kitti"):
         for name in layout_of(kind, data / kind).records:
             path = root / kind / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            write(path, flow)
+            write_flow(path, flow)
     return root
 
 
@@ -86,13 +86,13 @@ def edit_flo(path: Path, x: int, y: int, u: float) -> None:
 def edit_kitti(path: Path, x: int, y: int, u: float) -> None:
     flow, _ = read_kitti(path)
     flow[y, x, 0] = u
-    write_kitti(path, flow, overwrite=True)
+    write_flow(path, flow, overwrite=True)
 
 
 def hole(path: Path) -> None:
     flow, valid = read_kitti(path)
     valid[3:5, 7] = False
-    write_kitti(path, flow, valid, overwrite=True)
+    write_flow(path, flow, valid, overwrite=True)
 
 
 def eight_bits(path: Path) -> None:
@@ -101,7 +101,7 @@ def eight_bits(path: Path) -> None:
 
 def cropped(path: Path) -> None:
     flow, _ = (read_flo if path.suffix == ".flo" else read_kitti)(path)
-    (write_flow if path.suffix == ".flo" else write_kitti)(path, flow[:-2], overwrite=True)
+    write_flow(path, flow[:-2], overwrite=True)
 
 
 def cut(path: Path) -> None:

@@ -119,9 +119,9 @@ def _chooser(side: str = "", chosen: str = "", pictures: Mapping[str, str] | Non
 
 
 def status(about: str, now: str, done: int = 0, of: int = 0) -> str:
-    """What the frames are, what the page does now, and how much of it is done.
+    """A line about the frames, what the page is doing, and a progress bar.
 
-    about: HTML;  of: 0 where nothing is under way
+    about: HTML;  of: 0 if nothing is running
     """
     bar = f'<progress value="{done}" max="{of or 1}" aria-label="How much is done"'
     return (

@@ -1,7 +1,7 @@
 """The contract of a network: what every other part of lcv may ask of it, and what it returns.
 
 A protocol: each network implements it beside its own code, and `lcv.testing.check_flow_model`
-checks that it does. `OneVolume` has the answers of a network that has no choice.
+checks that it does. `OneVolume` has default answers for networks with one cost volume.
 """
 
 from __future__ import annotations

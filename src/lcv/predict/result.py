@@ -13,7 +13,6 @@ from PIL import Image
 
 from lcv.data.formats.flow import FORMATS, write_flow
 from lcv.data.formats.image import write_image
-from lcv.data.formats.kitti import write_kitti
 from lcv.errors import ArgumentError, FileError
 from lcv.visual.colours import flow_to_colour, picture_scale
 
@@ -84,7 +83,7 @@ class FlowResult:
         if format == "kitti":
             if suffix != ".png":
                 raise FileError(f"{path}: KITTI's flow is a .png, got the ending {suffix!r}")
-            write_kitti(path, self.flow, None, overwrite)
+            write_flow(path, self.flow, overwrite=overwrite)
             return
         if format is not None:
             why = "any other is chosen by the ending of the name"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from data.formats.samples import some_flow, some_rgb, unfiltered
-from lcv.data.formats.kitti import read_kitti, write_kitti
+from lcv.data.formats.flow import write_flow
+from lcv.data.formats.kitti import read_kitti
 from lcv.data.formats.png import encode_png
 from lcv.errors import FileError
 from testing.shared import shared
@@ -69,13 +70,13 @@ def test_real_files_agree_with_two_other_decoders(kind):
 )
 def test_values_go_to_the_nearest_step_and_stop_at_the_ends(tmp_path_factory, flow):
     path = tmp_path_factory.getbasetemp() / "kitti.png"
-    write_kitti(path, flow, overwrite=True)
+    write_flow(path, flow, overwrite=True)
     read, valid = read_kitti(path)
     assert valid.all()
     assert_decodes_to(read, valid, by_av(path))
     inside = np.clip(flow.astype(np.float64), LOWEST, HIGHEST)
     assert np.abs(read - inside).max() <= 1 / 128
-    write_kitti(path, read, overwrite=True)
+    write_flow(path, read, overwrite=True)
     assert np.array_equal(read_kitti(path)[0], read), "on the grid nothing changes"
 
 
@@ -84,7 +85,7 @@ def test_the_ends_by_hand(tmp_path):
     wanted = [-512, -512, -512, 0, 1 / 64, 511.984375, 511.984375, 511.984375, 511.984375]
     flow = np.zeros((1, 9, 2), dtype=np.float32)
     flow[0, :, 0] = given_u
-    write_kitti(tmp_path / "a.png", flow)
+    write_flow(tmp_path / "a.png", flow)
     read, _ = read_kitti(tmp_path / "a.png")
     assert read[0, :, 0].tolist() == wanted
     assert by_av(tmp_path / "a.png")[0, [0, 3, 8]].tolist() == [
@@ -97,13 +98,13 @@ def test_the_ends_by_hand(tmp_path):
 def test_all_steps_survive(tmp_path):
     steps = (np.arange(65536, dtype=np.float32) - 32768) / 64
     flow = np.stack([steps, steps[::-1]], axis=1).reshape(128, 512, 2)
-    write_kitti(tmp_path / "a.png", flow)
+    write_flow(tmp_path / "a.png", flow)
     assert np.array_equal(read_kitti(tmp_path / "a.png")[0], flow)
 
 
 def test_invalid_pixels_are_written_as_kitti_writes_them(tmp_path):
     flow, valid = some_flow()
-    write_kitti(tmp_path / "a.png", flow, valid)
+    write_flow(tmp_path / "a.png", flow, valid)
     assert np.unique(by_av(tmp_path / "a.png")[~valid], axis=0).tolist() == [[32768, 32768, 0]]
 
 

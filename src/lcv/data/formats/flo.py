@@ -49,4 +49,4 @@ def encode_flo(flow: np.ndarray, valid: np.ndarray) -> bytes:
     """Pixels that are not valid become 1e10, the mark for unknown."""
     flow[~valid] = UNKNOWN
     height, width = valid.shape
-    return HEADER.pack(MAGIC, width, height) + flow.astype("<f4").tobytes()
+    return b"".join((HEADER.pack(MAGIC, width, height), flow.astype("<f4", copy=False).data))

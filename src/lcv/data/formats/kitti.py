@@ -5,16 +5,14 @@ The range is −512 … 511.984375 in steps of 1/64 pixel.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 
-from lcv.data.formats.checks import LIMIT_PIXELS, file_size, flow_to_write
+from lcv.data.formats.checks import LIMIT_PIXELS, file_size
 from lcv.data.formats.decode import decode_deep_png
 from lcv.data.formats.png import encode_png, walk_png
 from lcv.errors import FileError
-from lcv.files import whole_file
 
 SCALE = 64.0
 ZERO = 2**15
@@ -47,15 +45,3 @@ def encode_kitti(flow: np.ndarray, valid: np.ndarray) -> bytes:
     samples[:, :, :2] = np.clip(np.rint(flow.astype(np.float64) * SCALE) + ZERO, 0, 2**16 - 1)
     samples[:, :, 2] = valid
     return encode_png(samples)
-
-
-def write_kitti(
-    path: str | os.PathLike[str],
-    flow: np.ndarray,
-    valid: np.ndarray | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write flow (H, W, 2) under any name."""
-    content = encode_kitti(*flow_to_write(path, flow, valid))
-    with whole_file(path, overwrite) as temporary:
-        temporary.write_bytes(content)

@@ -76,4 +76,4 @@ def encode_pfm(flow: np.ndarray, valid: np.ndarray) -> bytes:
     height, width = valid.shape
     values = np.zeros((height, width, 3), dtype="<f4")
     values[:, :, :2] = flow[::-1]
-    return f"PF\n{width} {height}\n-1.0\n".encode("ascii") + values.tobytes()
+    return b"".join((f"PF\n{width} {height}\n-1.0\n".encode("ascii"), values.data))

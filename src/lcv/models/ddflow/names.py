@@ -51,8 +51,8 @@ def tensor_names() -> dict[str, str]:
 def from_tensorflow(variables: Mapping[str, Any]) -> State:
     """Our state_dict from TensorFlow variables (arrays or tensors) by name.
 
-    A trailing ":0" is ignored, and so is the step counter. Unknown names stay as they are, for
-    whoever fills a network to refuse. Without raw_P and raw_D there are no entries of W.
+    A trailing ":0" is ignored, and so is the step counter. Unknown names are kept, and
+    refused when a network is filled. Without raw_P and raw_D there are no entries of W.
     """
     given = {name.removesuffix(":0"): torch.as_tensor(v) for name, v in variables.items()}
     given.pop(GLOBAL_STEP, None)

@@ -74,8 +74,8 @@ def from_authors(state_dict: Mapping[str, Tensor], *, heads: bool = True) -> dic
     """The authors' state_dict, with or without `module.` before its names, under our names.
 
     Left out: tensors that only restate the image's size or the search range and, with
-    heads=False, the out-of-range classifiers that published checkpoints hold. Unknown names stay as
-    they are, for whoever fills a network to refuse. The means are not in a state_dict of theirs: see
+    heads=False, the out-of-range classifiers that published checkpoints hold. Unknown names are kept,
+    and refused when a network is filled. Their state_dict does not have the means: see
     `means_from_authors`.
     """
     table = dict(prefixes())
