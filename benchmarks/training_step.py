@@ -1,90 +1,137 @@
-"""How fast a training step is: made on the device, eager or captured whole in a CUDA graph.
+"""How fast a training step is, beside torchvision's.
 
-    python benchmarks/training_step.py [--models raft-small raft-large] [--batch 12] [--device cuda]
+    python benchmarks/training_step.py [--models raft-small raft-large] [--batch 12] [-o step.json]
 
-Prints milliseconds a step for the data alone, for the eager step and for the captured one, and
-checks that both give the same losses.
+Milliseconds a step: ours eager, captured in a CUDA graph, captured with compiled parts, and the last with
+its pairs made meanwhile, as `lcv train ours_large` runs it; torchvision's network eager under bf16 autocast,
+its batch given. Checks that the eager and the captured step have the same losses. Without CUDA only the
+eager rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count, cycle, islice
+from pathlib import Path
 
 import torch
+from torch import nn
 
-from lcv.train.batches import Procedural
+from lcv.losses.sequence import sequence_loss
+from lcv.provenance import provenance
+from lcv.train.batches import Procedural, TrainBatch
 from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
 from lcv.train.distributed import Processes
 from lcv.train.network import make_model
 from lcv.train.optim import Optimisers
 from lcv.train.step import Step
 
+PEERS = {"raft-small": "raft_small", "raft-large": "raft_large"}
 
-def milliseconds(job, count: int) -> float:
+
+def milliseconds(job: Callable[[], object], repeats: int = 20) -> float:
     for _ in range(3):
         job()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     start = time.perf_counter()
-    for _ in range(count):
+    for _ in range(repeats):
         job()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return 1e3 * (time.perf_counter() - start) / count
+    return 1e3 * (time.perf_counter() - start) / repeats
 
 
-def losses(config: TrainConfig, processes: Processes, count: int) -> tuple[list[float], float]:
+def ours(
+    config: TrainConfig, processes: Processes, made: bool = False
+) -> tuple[list[float], float]:
+    """Losses of the first steps, and milliseconds of one; made: pairs are made, not given."""
     torch.manual_seed(0)
     model = make_model(config)[0].to(processes.device).train()
-    step = Step(
-        model, Optimisers(model, config.optim, config.steps, config.graph), config, processes
-    )
+    optimisers = Optimisers(model, config.optim, config.steps, config.graph)
+    step, numbers = Step(model, optimisers, config, processes), count()
     batches = Procedural(config, processes, torch.float32).batches(0)
-    batch = [next(batches) for _ in range(4)]
-    seen = []
-    for i in range(count):
-        step(batch[i % 4], i)
-        seen.append(step.read()["loss"])
-    state = iter(range(count, 10**9))
-    return seen, milliseconds(lambda: step(batch[0], next(state)), 20)
+    if not made:
+        batches = cycle(list(islice(batches, 4)))
+    losses = []
+    for _ in range(8):
+        step(next(batches), next(numbers))
+        losses.append(step.read()["loss"])
+    taken = milliseconds(lambda: step(next(batches), next(numbers)), 48 if made else 20)
+    step.let_go()
+    return losses, taken
+
+
+def theirs(name: str, batch: TrainBatch, iters: int) -> float:
+    """Milliseconds of torchvision's step with the same loss."""
+    from torchvision.models import optical_flow
+
+    model = getattr(optical_flow, PEERS[name])().to(batch.image1.device).train()
+    optimiser = torch.optim.AdamW(model.parameters(), 1e-4, fused=batch.image1.is_cuda)
+    images = [image / 127.5 - 1 for image in (batch.image1, batch.image2)]
+
+    def step() -> None:
+        optimiser.zero_grad()
+        with torch.autocast(batch.image1.device.type, torch.bfloat16):
+            flows = model(*images, num_flow_updates=iters)
+        sequence_loss([flow.float() for flow in flows], batch.flow, batch.valid).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+
+    return milliseconds(step)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", nargs="*", default=["raft-small", "raft-large"])
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--size", type=int, nargs=2, default=(368, 496))
     parser.add_argument("--iters", type=int, default=12)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     processes = Processes(0, 1, torch.device(options.device))
+    found: dict[str, dict[str, float]] = {}
     good = True
-    print(
-        f"torch {torch.__version__}, {options.device}, batch {options.batch}, {options.size}, bf16"
-    )
     for name in options.models:
         config = TrainConfig(
-            model=ModelConfig(name),
-            data=DataConfig(size=tuple(options.size)),
+            model=ModelConfig(name, inner_product="elliptical"),
+            data=DataConfig(recipe="mixed", size=tuple(options.size), ahead=8),
             optim=OptimConfig(lr=1e-4),
             loss=LossConfig(iters=options.iters),
             steps=10_000,
             batch=options.batch,
+            ema=0.999,
         )
-        batches = Procedural(config, processes, torch.float32).batches(0)
-        data = milliseconds(lambda batches=batches: next(batches), 20)
-        eager, eager_ms = losses(config, processes, 8)
-        line = f"{name:<12} data {data:6.1f} ms   eager {eager_ms:6.1f} ms"
-        if options.device.startswith("cuda"):
-            captured, graph_ms = losses(
-                TrainConfig(**{**vars(config), "graph": True}), processes, 8
-            )
-            worst = max(abs(a - b) / abs(a) for a, b in zip(eager, captured, strict=True))
-            good &= worst < 0.02  # bf16 and atomics; the first steps of a run that diverges slowly
-            line += f"   graph {graph_ms:6.1f} ms   losses differ by {worst:.1e}"
-        print(line, flush=True)
+        row = found[name] = {}
+        eager, row["eager"] = ours(config, processes)
+        if processes.device.type == "cuda":
+            captured, row["graph"] = ours(replace(config, graph=True), processes)
+            # bf16 and atomics: runs drift apart slowly, and the first steps are close.
+            apart = max(abs(a - b) / abs(a) for a, b in zip(eager, captured, strict=True))
+            row["losses_apart"], good = apart, good and apart < 0.02
+            compiled = replace(config, graph=True, compile=True)
+            _, row["compiled"] = ours(compiled, processes)
+            _, row["compiled, pairs made"] = ours(compiled, processes, made=True)
+        try:
+            batch = next(Procedural(config, processes, torch.float32).batches(0))
+            row["torchvision"] = theirs(name, batch, options.iters)
+        except ImportError:
+            print("torchvision is not installed, so there is nothing to compare with")
+        print(name, {key: float(f"{value:.3g}") for key, value in row.items()}, flush=True)
+    if options.output:
+        settings = {k: v for k, v in vars(options).items() if k != "output"}
+        said = {
+            "rows": found,
+            "settings": settings,
+            "provenance": provenance(device=processes.device),
+        }
+        options.output.write_text(json.dumps(said, indent=1), encoding="utf-8")
     return 0 if good else 1
 
 
