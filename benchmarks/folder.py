@@ -1,9 +1,11 @@
 """A folder of PNG frames to .flo files on a GPU, end to end: pairs a second, and how busy the GPU is.
 
-    python benchmarks/folder.py [--pairs 400] [--size 436 1024] [--model raft-large] [-o folder.json]
+    python benchmarks/folder.py [--pairs 1200] [--size 436 1024] [--processes 1 2] [-o folder.json]
 
-The frames are procedural. `lcv predict`'s own loop runs over them; a first run over a few frames
-compiles kernels and is not counted. Busy is the share of the time in which a kernel ran, by torch's profiler.
+The frames are procedural. `lcv predict`'s own loop runs over them, in one process or in several that share one
+GPU, each with its shard (`--shard 1/2`). Every process first computes a few other frames, which compiles
+kernels; then all begin at once. Busy is the share of the time in which a kernel ran, by nvidia-smi. Exits
+with 1 if it is below 85 % at every number of processes.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import mean
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
@@ -27,7 +32,11 @@ from lcv.predict.job import Job
 from lcv.predict.outputs import wanted_outputs
 from lcv.predict.predictor import Predictor
 from lcv.predict.run import Run
+from lcv.predict.selection import Shard
 from lcv.provenance import provenance
+
+WANTED = 0.85
+EVERY = 0.1  # seconds between two readings of how busy the GPU is
 
 
 def write_frames(folder: Path, count: int, size: tuple[int, int], device: str) -> None:
@@ -43,56 +52,94 @@ def write_frames(folder: Path, count: int, size: tuple[int, int], device: str) -
             shutil.copy(folder / f"{first:05d}.png", folder / f"{i:05d}.png")
 
 
-def run(predictor: Predictor, frames: Path, out: Path) -> float:
-    """Seconds for all pairs of a folder."""
-    job = Job(find_inputs([str(frames)]).sequences, out, wanted_outputs(["flo"]))
+def compute(predictor: Predictor, frames: Path, out: Path, shard: Shard) -> None:
+    """A shard of the pairs of a folder."""
+    sequences = find_inputs([str(frames)]).sequences
+    Run(predictor, Job(sequences, out, wanted_outputs(["flo"]), shard=shard)).go()
+
+
+def child(settings: dict[str, object], place: Path, number: int, total: int) -> None:
+    """One process: says when it is ready, waits for a word, computes its shard."""
+    predictor = Predictor(**settings)  # type: ignore[arg-type]
+    compute(predictor, place / "few", place / f"warm-{total}-{number}", Shard(1, 1))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    compute(predictor, place / "many", place / f"out-{total}", Shard(number, total))
+
+
+@contextmanager
+def watched(device: str) -> Iterator[list[float]]:
+    """Shares of the time in which the GPU was busy, read while the block runs."""
+    found: list[float] = []
+    if device == "cpu":
+        yield found
+        return
+    query = ["--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", *query, f"--loop-ms={EVERY * 1000:.0f}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield found
+        finally:
+            process.terminate()
+            said = process.communicate()[0]
+    found += [float(line) / 100 for line in said.splitlines() if line.strip().isdecimal()]
+
+
+def measure(settings: dict[str, object], place: Path, pairs: int, total: int) -> dict[str, float]:
+    """Pairs a second and how busy the GPU is, with `total` processes."""
+    own = [sys.executable, __file__, "--child", json.dumps(settings), str(place)]
+    running = [
+        subprocess.Popen(
+            [*own, str(number + 1), str(total)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(total)
+    ]
+    for process in running:
+        assert process.stdout is not None
+        if process.stdout.readline().strip() != "ready":
+            raise RuntimeError("a process ended before it was ready")
     start = time.perf_counter()
-    Run(predictor, job).go()
-    return time.perf_counter() - start
-
-
-def busy_seconds(profiler: profile) -> float:
-    """The time in which at least one kernel ran."""
-    spans = sorted(
-        (e.time_range.start, e.time_range.end)
-        for e in profiler.events()
-        if e.device_type == torch.autograd.DeviceType.CUDA and "Mem" not in e.name
-    )
-    total, reached = 0.0, 0.0
-    for start, end in spans:
-        total += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return total * 1e-6
+    with watched(str(settings["device"])) as busy:
+        codes = [process.communicate("go\n") and process.returncode for process in running]
+    seconds = time.perf_counter() - start
+    if any(codes):
+        raise RuntimeError(f"processes ended with {codes}")
+    found = {"processes": total, "seconds": seconds, "pairs_per_second": pairs / seconds}
+    return {**found, "busy": mean(busy)} if busy else found
 
 
 def main() -> int:
     """1 if the GPU is busy for less than 85 % of the time."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=400)
+    if sys.argv[1:2] == ["--child"]:
+        child(json.loads(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
+        return 0
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pairs", type=int, default=1200)
     parser.add_argument("--size", type=int, nargs=2, default=(436, 1024))
     parser.add_argument("--model", default="raft-large")
     parser.add_argument("--iters", type=int, default=20)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    predictor = Predictor(options.model, iters=options.iters, device=options.device)
+    settings = {name: getattr(options, name) for name in ("model", "iters", "device")}
+    rows = []
     with tempfile.TemporaryDirectory() as place:
-        few, many = Path(place) / "few", Path(place) / "many"
-        write_frames(few, 6, options.size, options.device)
-        write_frames(many, options.pairs + 1, options.size, options.device)
-        run(predictor, few, Path(place) / "warm")
-        seconds = run(predictor, many, Path(place) / "plain")
-        found = {"pairs_per_second": options.pairs / seconds, "seconds": seconds}
-        if options.device != "cpu":
-            with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-                watched = run(predictor, many, Path(place) / "watched")
-            found |= {"busy": busy_seconds(profiler) / watched, "watched_seconds": watched}
-    settings = {k: v for k, v in vars(options).items() if k != "output"}
-    found |= {"settings": settings, "provenance": provenance(device=predictor.device)}
-    print(json.dumps(found, indent=1))
+        write_frames(Path(place) / "few", 6, options.size, options.device)
+        write_frames(Path(place) / "many", options.pairs + 1, options.size, options.device)
+        for total in options.processes:
+            rows.append(measure(settings, Path(place), options.pairs, total))
+            print(json.dumps(rows[-1]), flush=True)
+            shutil.rmtree(Path(place) / f"out-{total}")
     if options.output:
+        said = {k: v for k, v in vars(options).items() if k != "output"}
+        origin = provenance(device=torch.device(options.device))
+        found = {"rows": rows, "settings": said, "provenance": origin}
         options.output.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    return 0 if found.get("busy", 1.0) >= 0.85 else 1
+    return 0 if max(row.get("busy", 1.0) for row in rows) >= WANTED else 1
 
 
 if __name__ == "__main__":
