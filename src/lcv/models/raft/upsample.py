@@ -28,11 +28,14 @@ def convex_upsample(
         return out.to(flow.dtype)
     b, _, h, w = flow.shape
     mask = mask if factor == 1 else factor * mask
-    weights = torch.softmax(mask.float().to(flow.dtype).view(b, 9, FACTOR, FACTOR, h, w), dim=1)
-    around = F.unfold(FACTOR * flow, 3, padding=1).view(b, 2, 9, h, w)
-    with torch.autocast(flow.device.type, enabled=False):
-        fine = torch.einsum("bnyxhw,bcnhw->bchywx", weights, around)
-    return fine.reshape(b, 2, FACTOR * h, FACTOR * w)
+    mask = mask.float().to(flow.dtype).view(b, 9, 1, FACTOR, FACTOR, h, w)
+    weights = torch.softmax(mask, dim=1).unbind(1)
+    around = F.unfold(FACTOR * flow, 3, padding=1).view(b, 2, 9, 1, 1, h, w).unbind(2)
+    # Nine sums over whole maps: as an einsum it would be a tiny product for every coarse pixel.
+    fine = weights[0] * around[0]
+    for weight, neighbour in zip(weights[1:], around[1:], strict=True):
+        fine = torch.addcmul(fine, weight, neighbour)
+    return fine.permute(0, 1, 4, 2, 5, 3).reshape(b, 2, FACTOR * h, FACTOR * w)
 
 
 def bilinear_upsample(flow: Tensor) -> Tensor:
