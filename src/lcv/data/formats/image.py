@@ -114,7 +114,8 @@ def _check_indices(path: Path, picture: Image.Image, colours: int) -> None:
 
 def _png_to_rgb(path: Path, png: Png) -> np.ndarray:
     if png.depth < 16:
-        return np.array(decode_png(path, png).convert("RGB"))
+        picture = decode_png(path, png)
+        return np.array(picture if picture.mode == "RGB" else picture.convert("RGB"))
     # Pillow reads sixteen bits as the upper eight, or clips them, depending on the kind.
     samples = decode_deep_png(path, png)
     if samples.shape[2] < 3:

@@ -4,8 +4,8 @@ Decoders forgive: missing rows come out grey or black, a wrong checksum is a war
 `walk_png` reads a file once and in small pieces, and refuses it unless every chunk is whole with
 the right CRC, the image data inflates to exactly the rows that the header declares, the zlib
 checksum holds, and the end chunk is there. What it hands on is stripped to the chunks that carry
-pixels, so that a decoder never meets the rest. Bytes after the end chunk carry no pixels and are
-ignored.
+pixels, so that a decoder never meets the rest; their data is inflated already, and packed as it is, so
+that the decoder need not do it again. Bytes after the end chunk carry no pixels and are ignored.
 """
 
 from __future__ import annotations
@@ -79,8 +79,7 @@ def walk_png(path: Path, max_pixels: int) -> Png:
                     _refuse(path, "image data goes on after other chunks")
                 if colour == PALETTE and not palette:
                     _refuse(path, "it has palette colours but no palette (PLTE)")
-                rows.feed(content)
-                stripped.append(_framed(kind, content))
+                stripped += (_framed(kind, part) for part in rows.feed(content))
             elif kind == b"PLTE":
                 if palette or rows.started or len(content) not in range(3, 769, 3):
                     _refuse(path, f"a palette (PLTE) of {len(content)} bytes, or out of place")
@@ -93,8 +92,7 @@ def walk_png(path: Path, max_pixels: int) -> Png:
             elif kind != b"IEND" and kind[:1].isupper():
                 _refuse(path, f"a {kind.decode()} chunk, which must not be here or is unknown")
             previous = kind
-    rows.finish()
-    stripped.append(_framed(b"IEND", b""))
+    stripped += (_framed(b"IDAT", rows.finish()), _framed(b"IEND", b""))
     palette = palette if colour == PALETTE else 0
     return Png(width, height, depth, colour, bool(interlaced), palette, b"".join(stripped), exif)
 
@@ -150,7 +148,7 @@ def _header(path: Path, content: bytes) -> tuple[int, int, int, int, int]:
 
 
 class _Rows:
-    """Counts the rows that image data inflates to, and keeps none of them."""
+    """Inflates image data, counts its rows, and packs them again without compression."""
 
     def __init__(
         self, path: Path, width: int, height: int, depth: int, colour: int, interlaced: int
@@ -168,14 +166,17 @@ class _Rows:
         self.wanted = sum(total for _, total in self.passes)
         self.found = 0
         self.started = False
-        self.inflate = zlib.decompressobj()
+        self.inflate, self.store = zlib.decompressobj(), zlib.compressobj(0)
 
-    def feed(self, content: bytes) -> None:
+    def feed(self, content: bytes) -> Iterator[bytes]:
+        """The same image data without compression."""
         self.started = self.started or bool(content)
         for start in range(0, len(content), PIECE):
-            self._inflate(content[start : start + PIECE])
+            for raw in self._inflate(content[start : start + PIECE]):
+                self._count(raw)
+                yield self.store.compress(raw)
 
-    def _inflate(self, piece: bytes) -> None:
+    def _inflate(self, piece: bytes) -> Iterator[bytes]:
         if self.inflate.eof:
             _refuse(self.path, "image data goes on after its end")
         while not self.inflate.eof:
@@ -183,7 +184,7 @@ class _Rows:
                 raw = self.inflate.decompress(piece, PIECE)
             except zlib.error as error:
                 _refuse(self.path, f"image data does not inflate ({error})")
-            self._count(raw)
+            yield raw
             piece = self.inflate.unconsumed_tail
             # With its input used up, zlib may still hold output back; less than asked is the end.
             if not piece and len(raw) < PIECE:
@@ -206,7 +207,8 @@ class _Rows:
             start += total
         self.found += len(raw)
 
-    def finish(self) -> None:
+    def finish(self) -> bytes:
+        """The end of the data without compression."""
         if self.found < self.wanted:
             _refuse(
                 self.path,
@@ -216,6 +218,7 @@ class _Rows:
         if not self.inflate.eof:
             # All rows are there, but not the end of the stream with its checksum.
             _refuse(self.path, "image data has no end, its checksum is missing")
+        return self.store.flush()
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:
