@@ -160,3 +160,11 @@ def test_refusals_name_the_draw():
         draws.integers("k", (), 3, 3)
     with pytest.raises(ArgumentError, match="'c' has weights"):
         draws.choice("c", (), (0.0, 0.0))
+
+
+def test_draws_of_some_samples_are_theirs():
+    draws = Draws(5, range(40, 72))
+    at = draws.where_it_happens("rare", 0.25)
+    assert 0 < len(at) < len(draws)
+    assert torch.equal(at, draws.happens("rare", (1, 1), 0.25).flatten().nonzero()[:, 0])
+    assert torch.equal(draws.of(at).normal("gain", (3,)), draws.normal("gain", (3,))[at])

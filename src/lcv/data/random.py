@@ -145,7 +145,7 @@ class Draws:
             raise ArgumentError(
                 f"Draws: indices have shape {tuple(where.shape)}, wanted (n,): one integer a sample"
             )
-        self.seed = int(seed)
+        self.seed, self.on_host = int(seed), where.cpu()
         if device is not None:
             where = where.to(device, non_blocking=True)
         self.indices = where
@@ -154,6 +154,14 @@ class Draws:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def of(self, places: Tensor) -> Draws:
+        """The draws of some of the samples. places: among the indices, on the host"""
+        return Draws(self.seed, self.on_host[places], self.device)
+
+    def where_it_happens(self, name: str, probability: float) -> Tensor:
+        """The places of these samples, on the host, so that nothing waits for a device: (k,) int64."""
+        return Draws(self.seed, self.on_host).happens(name, (), probability).nonzero()[:, 0]
 
     def words(self, name: str, shape: tuple[int, ...] = ()) -> Tensor:
         """64 random bits an element, as int64: (n, *shape)."""

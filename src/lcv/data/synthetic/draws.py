@@ -72,6 +72,9 @@ class SceneDraws(Draws):
             self.all_units = units_of(self.all_bits)
             self.all_normals = normals_of(self.all_bits)
 
+    def of(self, places: Tensor) -> SceneDraws:
+        return SceneDraws(self.seed, self.on_host[places], self.device, self.plan)
+
     def bits(self, name: str, shape: tuple[int, ...] = ()) -> Tensor:
         return self._part("all_bits", name, shape, super().bits)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
@@ -31,9 +31,10 @@ def apply_effects(
 ) -> list[Tensor]:
     """All effects of the recipe in the order of light; paths: each frame's motion (n, 2, h, w)."""
     if recipe.fog > 0:
-        frames = add_fog(recipe, draws, frames)
+        frames = _on_some("fog", recipe.fog, add_fog, recipe, draws, frames)
     if recipe.motion_blur > 0:
-        frames = blur_along(recipe, draws, frames, paths)
+        blurred = "motion blur", recipe.motion_blur, blur_along
+        frames = _on_some(*blurred, recipe, draws, frames, paths)
     if recipe.sharpen > 0:
         frames = sharpen(recipe, draws, frames)
     if recipe.illumination > 0 or recipe.illumination_change > 0:
@@ -41,8 +42,30 @@ def apply_effects(
     if recipe.noise > 0:
         frames = add_noise(recipe, draws, frames)
     if recipe.jpeg > 0:
-        frames = compress(recipe, draws, frames)
+        frames = _on_some("jpeg", recipe.jpeg, compress, recipe, draws, frames)
     return [frame.clamp(0, 255) for frame in frames]
+
+
+def _on_some(
+    name: str,
+    probability: float,
+    effect: Callable[..., list[Tensor]],
+    recipe: Recipe,
+    draws: Draws,
+    *given: list[Tensor],
+) -> list[Tensor]:
+    """An effect on the scenes that it befalls; where they are few, the others are not computed.
+
+    Fog, blur and compression cost most and are rare. given: the frames, and what else it takes
+    """
+    at = draws.where_it_happens(name, probability)
+    if 2 * len(at) > len(draws):
+        return effect(recipe, draws, *given)
+    if not len(at):
+        return given[0]
+    here = at.to(draws.device, non_blocking=True)
+    changed = effect(recipe, draws.of(at), *([x[here] for x in some] for some in given))
+    return [x.index_copy(0, here, new) for x, new in zip(given[0], changed, strict=True)]
 
 
 def effects_of(recipe: Recipe) -> tuple[object, ...]:
