@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -58,6 +59,16 @@ def test_what_says_the_same_is_said_once_by_the_protocols_name():
     assert list(shown) == ["EPE", "EPE matched", "EPE unmatched"]
     shown = rows(text(*dataset_tables([made("m", "sintel-clean", **numbers)])))
     assert list(shown) == ["EPE", "EPE noc", "EPE occ"]
+
+
+def test_the_last_line_says_how_the_protocol_measures():
+    protocol = replace(PROTOCOLS["vcn"], validity="not-invalid", warm_start=True)
+    (full,) = dataset_tables([replace(made("m", epe=1.0), protocol=protocol)])
+    assert full.caption == (
+        "24 iterations, kitti padding; float32; flow cut down to 1/64 px and clipped, as RAFT and "
+        "VCN write a KITTI PNG; true flow under 1000 px; every pixel whose truth is known and that "
+        "Sintel's `invalid` map does not mark; warm start. Above the line: what the protocol quotes."
+    )
 
 
 def test_a_table_for_every_dataset():

@@ -36,7 +36,7 @@ def test_the_table_of_kitti():
     # The ten colours of ColorBrewer's RdYlBu, blue first, and bounds that double up to 16.
     web = "313695 4575b4 74add1 abd9e9 e0f3f8 fee090 fdae61 f46d43 d73027 a50026"
     assert [bytes(c).hex() for c in KITTI_COLOURS] == web.split()
-    assert KITTI_BOUNDS == (0, *(2.0**k for k in range(-4, 5)))
+    assert list(KITTI_BOUNDS) == [0, *(2.0**k for k in range(-4, 5))]
 
 
 def test_red_is_an_outlier_of_fl():
