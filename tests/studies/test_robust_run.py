@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from lcv.data.formats.image import read_image
 from lcv.data.record import Sample
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.compare import sign_test
@@ -395,6 +396,8 @@ def test_everything_is_written_and_json_is_strict(tmp_path):
         "picture-painted-0.png",
     }
     assert len(lines) == 6
+    picture = read_image(tmp_path / "picture-painted-0.png")
+    assert np.array_equal(picture[:H, :W], np.rint(sources[0].records[0].read().image1))
 
     def refuse(word):
         raise AssertionError(f"{word} is not JSON")
