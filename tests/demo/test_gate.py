@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from lcv.demo import gate
+from lcv.demo import gate, limits
 from lcv.demo.gate import MOST_WORDS, Gate
 from lcv.demo.limits import MOST_UPLOAD
 
@@ -210,3 +210,16 @@ def test_an_error_in_the_framework_is_a_line_and_not_a_traceback(
     asyncio.run(Gate(page, tmp_path)(scope, None, send))
     assert found == sent
     assert len(capsys.readouterr().err.splitlines()) == isinstance(error, ValueError)
+
+
+def test_limits_are_those_of_the_documentation():
+    """The table in docs/demo.md."""
+    files, kept = (
+        (limits.MOST_BYTES, limits.MOST_UPLOAD),
+        (limits.MOST_KEPT_FILES, limits.KEPT_SECONDS),
+    )
+    assert limits.SIDES == (640, 1024, 1920)
+    assert (limits.MOST_PIXELS, *files) == (24_000_000, 64 * 2**20, 128 * 2**20 + 2**16)
+    assert (*kept, limits.MOST_KEPT_BYTES) == (500, 3600, 512 * 2**20)
+    assert (limits.LONGEST_VIDEO, limits.MOST_FRAMES, limits.DECODE_SECONDS) == (60, 60, 30)
+    assert (limits.MOST_WAITING, limits.MOST_SESSIONS) == (8, 4)
