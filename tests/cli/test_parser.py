@@ -8,7 +8,7 @@ import pytest
 
 from lcv.cli import main as cli
 from lcv.cli import parser as module
-from lcv.cli.parser import Parser, in_options, remember, size
+from lcv.cli.parser import Parser, in_options, remember, seconds, size
 from lcv.errors import ArgumentError
 
 # How each parser of the command line is reached, but for those that only lead to others; `train`
@@ -271,3 +271,10 @@ def test_a_size_is_height_then_width():
     for wrong in ("440", "0x5", "5x0", "4x4x4", "-4x4", "axb"):
         with pytest.raises(argparse.ArgumentTypeError, match="HxW, for instance 440x1024"):
             size(wrong)
+
+
+def test_times_are_seconds_or_minutes_and_seconds():
+    assert [seconds(text) for text in ("90", "2.5", "1:30", "1:02:03.5")] == [90, 2.5, 90, 3723.5]
+    for text in ("", "-1", "1:", "1:2:3:4", "1m", "nan"):
+        with pytest.raises(argparse.ArgumentTypeError, match="seconds, as in 2.5, or minutes"):
+            seconds(text)

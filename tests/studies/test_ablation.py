@@ -367,6 +367,9 @@ class TestWeightsOfAStudy:
 
 def test_null_controls_are_as_a_study_says_or_found_out_where_it_is_of_version_0_1(tmp_path):
     study = prepare(tmp_path / "out", tiny_base(tmp_path), choose(RAFT), (0,))
+    for cell in (("lcv", 1), ("left", 0)):
+        with pytest.raises(ArgumentError, match="the study has no cell {}, seed {}".format(*cell)):
+            study.cell(*cell)
     assert study.null == ("rotation",)
     path = study.folder / "study.json"
     said = json.loads(path.read_text())

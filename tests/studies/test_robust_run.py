@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -365,6 +366,9 @@ def test_labels_must_differ_and_there_must_be_some(tmp_path):
         run_study([Network("a", Bright())], [], [], RAFT, tmp_path)
     with pytest.raises(ArgumentError, match="no pair with truth"):
         Source("empty", [])
+    for changes in ({"warm_start": True}, {"precision": "float64"}):
+        with pytest.raises(ArgumentError, match="wanted a protocol without warm start and float64"):
+            study_of(tmp_path, protocol=replace(RAFT, **changes))
 
 
 def test_few_scenes_have_no_interval():
