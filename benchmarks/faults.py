@@ -1,6 +1,6 @@
 """Plant faults in the source, one at a time, and see whether a test fails.
 
-    python benchmarks/faults.py --out faults.jsonl [--first 6] [--narrow] [--workers 2]
+    python benchmarks/faults.py --out faults.jsonl [--first 6] [--narrow] [--workers 2] [--seed 7]
 
 92 faults are drawn by a seeded generator, a share for each package by its number of lines: negated
 conditions, changed constants, deleted statements, swapped arguments. Each is planted in a copy of
@@ -253,12 +253,13 @@ def _name(entry: dict[str, object]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("faults.jsonl"))
+    parser.add_argument("--seed", type=int, default=SEED, help="of the draw (%(default)s)")
     parser.add_argument("--first", type=int, help="stop after so many of the faults")
     parser.add_argument("--every", type=int, default=1, help="take every so-manieth fault only")
     parser.add_argument("--narrow", action="store_true", help="not all of the package's tests")
     parser.add_argument("--workers", type=int, default=2, help="copies side by side")
     chosen = parser.parse_args()
-    faults = draw()[:: chosen.every][: chosen.first]
+    faults = draw(seed=chosen.seed)[:: chosen.every][: chosen.first]
     done = []
     if chosen.out.exists():
         lines = chosen.out.read_text(encoding="utf-8").splitlines()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -115,3 +117,21 @@ def test_an_address_where_no_cluster_is_is_refused_at_once(address):
         Cluster(address),
     ):
         pass
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_an_address_that_answers_is_handed_to_ray(monkeypatch, scheme):
+    asked = []
+
+    def init(address, **options):
+        asked.append(address)
+        raise RuntimeError("no Ray here, but somebody listens")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"{scheme}127.0.0.1:{listening.getsockname()[1]}"
+        needs("ray")
+        cluster = Cluster(address)
+        monkeypatch.setattr(cluster, "ray", SimpleNamespace(init=init))
+        with pytest.raises(ArgumentError, match="no Ray here, but somebody listens"), cluster:
+            pass
+    assert asked == [address]

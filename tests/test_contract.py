@@ -1,5 +1,5 @@
 """Nothing outside `models` asks which network it has: no module of a network is imported, and its
-name and its class's name appear only as defaults of options, listed here."""
+name and its class's name appear only as defaults of options, listed here. And records are frozen."""
 
 from __future__ import annotations
 
@@ -97,3 +97,26 @@ def test_the_defaults_listed_here_are_in_use():
 )
 def test_asking_is_found(line):
     assert faults(line) != []
+
+
+# Records that are filled while something goes on; all others are frozen, and may be shared.
+FILLED = {
+    "data/check_report.py: PartReport",
+    "predict/job.py: Summary",
+    "predict/matching.py: Encoded",
+    "studies/ablation.py: Outcome",
+    "studies/robustness/results.py: Study",
+    "studies/robustness/run.py: Network",
+    "train/checkpoint.py: Position",
+}
+
+
+def test_records_are_frozen():
+    filled = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for each in node.decorator_list if isinstance(node, ast.ClassDef) else ():
+                words = ast.unparse(each)
+                if words.startswith("dataclass") and "frozen=True" not in words:
+                    filled.add(f"{path.relative_to(PACKAGE).as_posix()}: {node.name}")
+    assert filled == FILLED

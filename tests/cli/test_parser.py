@@ -8,7 +8,7 @@ import pytest
 
 from lcv.cli import main as cli
 from lcv.cli import parser as module
-from lcv.cli.parser import Parser, in_options, remember, size
+from lcv.cli.parser import Parser, in_options, remember, seconds, size
 from lcv.errors import ArgumentError
 
 # How each parser of the command line is reached, but for those that only lead to others; `train`
@@ -72,6 +72,55 @@ def test_every_number_that_is_none_is_refused_by_name(place, monkeypatch, capsys
             capsys.readouterr()
             name = "/".join(action.option_strings)
             assert said(capsys, *place, option, "x7").startswith(f"{name} is 'x7', wanted ")
+
+
+# What is taken where nothing is said, as docs/ and the helps have it; everything else has none.
+DEFAULTS = {
+    "predict": {"scale": "auto", "every": 1, "strategy": "auto", "precision": "auto"},
+    "view": {"spacing": 16},
+    "view video": {"spacing": 16},
+    "eval": {"protocol": "raft"},
+    "ablate": {"columns": ["paper"], "seeds": [0, 1, 2], "pairs": 200, "split": "hash"},
+    "robust": {"rule": "zero", "margin": 32.0, "protocol": "raft", "pictures": 1},
+    "robust learn": {
+        "data": "procedural",
+        "size": (256, 384),
+        "recipe": "training",
+        "steps": 1500,
+        "batch": 4,
+        "rate": 6.0,
+        "side": 100,
+        "diameters": (97.5, 102.5),
+        "rotation": 5.0,
+        "margin": 32.0,
+        "near": 0.5,
+        "start": "noise",
+        "pool": 256,
+        "iters": 8,
+    },
+    "inspect": {"count": 3},
+    "attach": {"inner_product": "elliptical"},
+    "bench": {"repeats": 10, "seconds": 2.0, "device": "cpu"},
+    "demo": {"host": "127.0.0.1", "iters": 12},
+    "data check": {"pairs": 200},
+    "data make": {
+        "recipe": "training",
+        "count": 100,
+        "frames": 2,
+        "size": (368, 496),
+        "device": "cpu",
+    },
+}
+
+
+@pytest.mark.parametrize("place", PLACES, ids=" ".join)
+def test_what_an_option_is_where_nothing_is_said(place, monkeypatch):
+    found = {
+        action.dest: action.default
+        for action in parser_at(place, monkeypatch)._actions
+        if action.default not in (None, False, [], argparse.SUPPRESS)
+    }
+    assert found == DEFAULTS.get(" ".join(place), {})
 
 
 @pytest.mark.parametrize("place", GROUPS, ids=" ".join)
@@ -222,3 +271,10 @@ def test_a_size_is_height_then_width():
     for wrong in ("440", "0x5", "5x0", "4x4x4", "-4x4", "axb"):
         with pytest.raises(argparse.ArgumentTypeError, match="HxW, for instance 440x1024"):
             size(wrong)
+
+
+def test_times_are_seconds_or_minutes_and_seconds():
+    assert [seconds(text) for text in ("90", "2.5", "1:30", "1:02:03.5")] == [90, 2.5, 90, 3723.5]
+    for text in ("", "-1", "1:", "1:2:3:4", "1m", "nan"):
+        with pytest.raises(argparse.ArgumentTypeError, match="seconds, as in 2.5, or minutes"):
+            seconds(text)

@@ -11,10 +11,11 @@ import pytest
 from PIL import Image
 
 from lcv.data.check import check
+from lcv.data.check_report import PartReport
 from lcv.data.formats.flow import read_flow, write_flow
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.synthetic import QUICK, procedural_bank, write_dataset
-from lcv.data.truth_test import NEXT, PREVIOUS
+from lcv.data.truth_test import NEXT, PREVIOUS, Duel
 from testing import datasets as fake
 from testing.shared import shared
 
@@ -307,3 +308,26 @@ def test_the_report_is_json_and_progress_is_told(tmp_path):
     assert testing["truth_test"] == {}
     decoding = [(done, total) for what, done, total in told if what.endswith("decoding")]
     assert decoding == [(i, 7) for i in range(1, 8)]
+
+
+def test_a_part_says_in_a_few_lines_what_was_found():
+    part = PartReport("train", 2, 3, frames=4, truths=2, known=5, pixels=10)
+    part.sizes["64×48"], part.depths["8 bit"], part.truth_depths["float32"] = 4, 4, 2
+    part.low, part.high, part.largest = (-1.0, 0.0), (2.0, 3.5), 4.0
+    part.frames_without_truth, part.pairs_tested = 1, 2
+    part.outliers = [f"{k}.flo: far" for k in range(22)]
+    part.suspicious = ["2.flo: odd"]
+    part.truth_test = {NEXT: Duel(200, 180.0), PREVIOUS: Duel(200, 20.0), "zero": Duel(3, 2.0)}
+    assert part.lines() == [
+        "train: 2 pairs (partial: a full copy has 3)",
+        "  frames: 4, 64×48, 8 bit",
+        "  frames without truth: 1",
+        "  truth: 2 flows, float32, 50.0% valid",
+        "  range: u -1.00 to 2.00, v 0.00 to 3.50, largest motion 4.00 pixels",
+        *(f"  outlier: {k}.flo: far" for k in range(20)),
+        "  outlier: … and 2 more (--json lists all)",
+        "  truth wins (2 pairs tested) against: frames of the next pair 90.0%",
+        "  truth loses against: frames of the previous pair 10.0%",
+        "  skipped: zero (differs from the truth at 3 pixels only)",
+        "  suspicious pair: 2.flo: odd",
+    ]

@@ -52,6 +52,7 @@ def test_large_pictures_are_reduced_with_a_sentence(tmp_path):
     chosen = from_files(saved(tmp_path, (320, 1280), (320, 1280)))
     assert [frame.shape for frame in chosen.pair(0)] == [(160, 640, 3)] * 2
     assert chosen.about(640).startswith("Reduced from 1280×320 to 640×160 pixels")
+    assert chosen.frame(0).shape == (160, 640, 3)
     # More on request.
     assert chosen.pair(0, 1024)[1].shape == (256, 1024, 3)
     assert chosen.size(1920) == chosen.pair(0, 1920)[0].shape[:2] == (320, 1280)

@@ -8,9 +8,10 @@ import os
 
 import pytest
 
-from lcv.demo import gate
+from lcv.demo import gate, limits, serve
 from lcv.demo.gate import MOST_WORDS, Gate
 from lcv.demo.limits import MOST_UPLOAD
+from lcv.errors import ArgumentError, BackendError
 
 
 def answer(gate_folder, path="/", method="GET", body=b"", reached=None, **headers):
@@ -210,3 +211,30 @@ def test_an_error_in_the_framework_is_a_line_and_not_a_traceback(
     asyncio.run(Gate(page, tmp_path)(scope, None, send))
     assert found == sent
     assert len(capsys.readouterr().err.splitlines()) == isinstance(error, ValueError)
+
+
+def test_limits_are_those_of_the_documentation():
+    """The table in docs/demo.md."""
+    files, kept = (
+        (limits.MOST_BYTES, limits.MOST_UPLOAD),
+        (limits.MOST_KEPT_FILES, limits.KEPT_SECONDS),
+    )
+    assert limits.SIDES == (640, 1024, 1920)
+    assert (limits.MOST_PIXELS, *files) == (24_000_000, 64 * 2**20, 128 * 2**20 + 2**16)
+    assert (*kept, limits.MOST_KEPT_BYTES) == (500, 3600, 512 * 2**20)
+    assert (limits.LONGEST_VIDEO, limits.MOST_FRAMES, limits.DECODE_SECONDS) == (60, 60, 30)
+    assert (limits.MOST_WAITING, limits.MOST_SESSIONS) == (8, 4)
+
+
+def test_the_first_free_port_is_taken_and_a_number_that_is_none_is_refused(monkeypatch):
+    monkeypatch.setattr(serve, "_taken", {7860: "in use"}.get)
+    assert serve.free_port() == 7861
+    assert serve.check_port(7861) == 7861
+    with pytest.raises(ArgumentError, match="--port 7860 cannot be used: in use"):
+        serve.check_port(7860)
+    for port in (0, 65536):
+        with pytest.raises(ArgumentError, match=f"--port is {port}, wanted a number from 1 to"):
+            serve.check_port(port)
+    monkeypatch.setattr(serve, "_taken", lambda port: "in use")
+    with pytest.raises(BackendError, match="the ports 7860 to 7959 are all in use"):
+        serve.free_port()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import lcv
 from lcv.demo import networks
-from lcv.demo.networks import add_network, has_w, loaded
+from lcv.demo.networks import add_network, has_w, loaded, network
 from lcv.errors import LcvError
 from testing.footage import save_weights
 
@@ -41,3 +42,10 @@ def test_what_is_no_network_is_refused_and_not_offered(tmp_path, name):
         add_network(given)
     assert len(networks.MODELS) == 3
     assert networks._sources == {}
+
+
+@pytest.mark.parametrize(("name", "iters"), [("raft-small", 5), ("vcn-small", None)])
+def test_the_slider_sets_the_iterations_of_a_network_that_iterates(monkeypatch, name, iters):
+    monkeypatch.setattr(networks, "loaded", lcv.build)
+    found = network.__wrapped__(name, 5)
+    assert (found.model.spec.name, found.matcher.iters) == (name, iters)

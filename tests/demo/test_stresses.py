@@ -47,3 +47,12 @@ def test_the_pattern_is_a_picture_of_high_contrast():
     assert float(pattern().min()) >= 0
     assert float(pattern().max()) <= 255
     assert float(pattern().std()) > 60
+
+
+def test_the_pattern_is_finer_towards_the_middle():
+    """Along a ray a colour turns by its speed, 9, 11 or 13, times the log of the distance."""
+    bright = (pattern()[:, 80] > 127.5).int()  # the row through the middle
+    for low, high in ((84, 92), (92, 119), (84, 159)):
+        found = bright[:, low : high + 1].diff().abs().sum(1)
+        turn = torch.tensor([9.0, 11.0, 13.0]) * np.log((high - 79.5) / (low - 79.5)) / np.pi
+        assert (found - turn).abs().max() <= 1

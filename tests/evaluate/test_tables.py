@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -10,7 +11,7 @@ from lcv.evaluate.compare import compare
 from lcv.evaluate.metrics import METRICS
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.results import DatasetResult, PairResult, Result
-from lcv.evaluate.tables import comparison_table, dataset_tables, number
+from lcv.evaluate.tables import comparison_table, dataset_tables, number, protocol_text
 
 
 def made(label, dataset="kitti2015", weights=None, protocol="raft", **metrics):
@@ -60,6 +61,16 @@ def test_what_says_the_same_is_said_once_by_the_protocols_name():
     assert list(shown) == ["EPE", "EPE noc", "EPE occ"]
 
 
+def test_the_last_line_says_how_the_protocol_measures():
+    protocol = replace(PROTOCOLS["vcn"], validity="not-invalid", warm_start=True)
+    (full,) = dataset_tables([replace(made("m", epe=1.0), protocol=protocol)])
+    assert full.caption == (
+        "24 iterations, kitti padding; float32; flow cut down to 1/64 px and clipped, as RAFT and "
+        "VCN write a KITTI PNG; true flow under 1000 px; every pixel whose truth is known and that "
+        "Sintel's `invalid` map does not mark; warm start. Above the line: what the protocol quotes."
+    )
+
+
 def test_a_table_for_every_dataset():
     tables = dataset_tables([made("m", "a", epe=1.0), made("m", "b", epe=1.0)])
     assert [table.title.partition(":")[0] for table in tables] == ["a", "b"]
@@ -102,3 +113,22 @@ def test_the_width_is_that_of_the_drawn_table():
     ):
         frame = next(line for line in text(table).splitlines() if line.startswith("┏"))
         assert table.width() == len(frame)
+
+
+def test_every_protocol_says_where_it_is_from_and_how_it_measures():
+    shown = protocol_text()
+    assert shown.startswith(
+        """\
+raft: RAFT's evaluate.py; what it does not evaluate is called as in its demo.py
+  averages: EPE over all pixels, on KITTI within each image first; Fl over all pixels
+  chairs: 24 iterations, sintel padding; quotes epe
+  sintel: 32 iterations, sintel padding; quotes epe, px1, px3, px5
+  kitti: 24 iterations, kitti padding; quotes epe_image, fl
+  any other: 20 iterations, sintel padding; quotes epe, px1, px3, px5
+  counts every pixel whose truth is known
+  measures flow as the network gives it; computed in float32
+torchvision: """
+    )
+    assert "  all datasets: the network's own sizes; quotes fl, epe\n" in shown
+    assert "whose truth is known and under 1000 px in both components\n" in shown
+    assert "\nkitti: KITTI's development kit" in shown

@@ -240,6 +240,8 @@ def test_what_cannot_be_built_says_why():
         make_inner_product("free", 4, "factor")
     with pytest.raises(ArgumentError, match="Free has no factor: a free W need be neither"):
         make_inner_product("free", 4).factor(*features(4))
+    with pytest.raises(ArgumentError, match="Free has no symmetric root: a free W need be"):
+        make_inner_product("free", 4).zca(*features(4))
     with pytest.raises(ArgumentError, match="channels must be a whole number of at least 1, got 0"):
         make_inner_product("diagonal", 0)
     with pytest.raises(ShapeError, match=r"f1 has shape \(2, 3, 5, 7\), wanted \(b, 4, h, w\)"):

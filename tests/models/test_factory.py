@@ -156,10 +156,14 @@ def test_a_changed_source_is_noted(file, tmp_path, caplog):
         ("mine.py:number", "returned int, wanted a network"),
         ("mine.py:bare", "mine.py:bare is of class Net, and how to call it is not known. Wrap it"),
         ("no_such_package.nets:raft", "there is no module no_such_package.nets"),
+        ("asking:net", "asking: needs the module no_such_package; install it"),
+        ("failing:net", "failing: fails: ZeroDivisionError: division by zero"),
     ],
 )
 def test_what_goes_wrong_is_said(file, monkeypatch, name, message):
     monkeypatch.chdir(file.parent)
+    (file.parent / "asking.py").write_text("import no_such_package\n")
+    (file.parent / "failing.py").write_text("1 / 0\n")
     with pytest.raises((ArgumentError, FileError), match=message):
         lcv.build(name)
 

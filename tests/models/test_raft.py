@@ -323,3 +323,11 @@ def test_the_whole_model_compiles_at_a_second_size():
     for size in [(59, 61), (65, 67)]:
         images = painted_pair(*size)[:2]
         torch.testing.assert_close(compiled(*images, iters=1).flow, model(*images, iters=1).flow)
+
+
+def test_encoders_are_born_with_he_s_normal_weights():
+    """Variance 2 / (kernel · outputs): deviations of 36,864 draws are within 2 %."""
+    torch.manual_seed(0)
+    weight = raft_large().fnet.layer1[0].conv1.weight
+    assert weight.shape == (64, 64, 3, 3)
+    assert float(weight.std()) == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.02)

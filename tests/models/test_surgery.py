@@ -85,6 +85,8 @@ def test_where_no_bare_linear_layer_precedes_the_volume_folding_is_refused(name)
         ArgumentError, match="scales its features to unit length .* W adds capacity"
     ):
         fold(lcv.build(name))
+    with pytest.raises(ArgumentError, match="`into` is for foreign networks"):
+        fold(lcv.build(name), into="pyramid")
 
 
 def test_a_free_w_cannot_be_carried_by_one_shared_encoder():

@@ -290,3 +290,18 @@ def test_training_shows_the_normalisations_both_frames_at_once(small):
     )
     torch.testing.assert_close(moved, 0.1 * both.mean((0, 2, 3)))
     assert model.pyramid.stem[0][1].num_batches_tracked == 1
+
+
+def test_it_is_born_with_he_s_normal_weights_and_no_biases():
+    torch.manual_seed(0)
+    model = vcn_small()
+    layers = [m for m in model.modules() if isinstance(m, nn.Conv2d | nn.Conv3d)]
+    for layer in layers:
+        assert layer.bias is None or not layer.bias.any()
+    spread = [
+        float(m.weight.square().mean()) * m.weight[0, 0].numel() * m.out_channels
+        for m in layers
+        if m.weight.numel() > 10_000
+    ]
+    assert len(spread) > 10
+    assert spread == pytest.approx([2.0] * len(spread), rel=0.1)

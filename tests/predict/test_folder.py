@@ -364,6 +364,18 @@ def test_links_are_never_followed(predictor, walk, tmp_path, link, how):
     assert files_of(elsewhere) == before
 
 
+@pytest.mark.parametrize("kind", ["strategy", "scale"])
+def test_what_workers_agreed_on_is_not_read_through_a_link(tmp_path, kind):
+    folder = JobFolder(tmp_path / "out", {})
+    assert folder.kept(kind, "walk") is None
+    assert folder.keep(kind, "walk", 3.0) == folder.keep(kind, "walk", 5.0) == 3.0
+    place = tmp_path / "out" / kind / "walk.json"
+    assert folder.kept(kind, "walk") == 3.0
+    place.symlink_to(place.rename(tmp_path / "elsewhere.json"))
+    with pytest.raises(FileError, match="is a link, which is not followed here; remove it"):
+        folder.kept(kind, "walk")
+
+
 def test_lines_that_name_files_outside_make_us_touch_none(predictor, walk, tmp_path):
     out, mine = tmp_path / "out", tmp_path / "mine.flo"
     run(predictor, walk, out, outputs=FLOW)

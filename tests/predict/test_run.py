@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +26,7 @@ from lcv.predict import Predictor
 from lcv.predict.job import Job
 from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named, wanted_outputs
-from lcv.predict.run import Run, parts_of
+from lcv.predict.run import Run, compute_chunk, parts_of
 from lcv.predict.scale import own_scale
 from lcv.predict.selection import Shard
 from lcv.predict.sources import Video
@@ -154,6 +156,20 @@ def test_shards_give_the_files_of_one_run(predictor, tmp_path, name):
         assert sum(done) == 7
         run(predictor, sources, root, **SETTINGS[name])
         assert made(root) == made(tmp_path / "one")
+
+
+def test_a_worker_of_a_cluster_leaves_what_others_have_done(predictor, walk, tmp_path, monkeypatch):
+    """A chunk whose worker died comes again, whole, to another, which may be at work already."""
+    monkeypatch.chdir(tmp_path)
+    (sequence,) = find_inputs([str(walk)]).sequences
+    options = {"model": predictor.model, "iters": 1, "device": "cpu"}
+    job = Job((), tmp_path / "out", FLOW)
+    order = (options, job, tmp_path, torch.get_num_threads())
+    one, other = pickle.dumps(order), pickle.dumps(order, protocol=3)  # a worker each
+    assert compute_chunk(one, (sequence, range(1)))[0].done == 1
+    assert compute_chunk(other, (sequence, range(1, 2)))[0].done == 1
+    summary, _ = compute_chunk(one, (sequence, range(3)))
+    assert (summary.done, summary.there) == (1, 2)
 
 
 def test_folders_of_shards_are_merged_by_copying_files(predictor, walk, tmp_path):

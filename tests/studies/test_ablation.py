@@ -25,6 +25,7 @@ from lcv.models.published import sha256_of
 from lcv.models.raft import RAFT
 from lcv.studies import ablation
 from lcv.studies.ablation import run
+from lcv.studies.ablation_cell import untrained
 from lcv.studies.ablation_show import markdown, write
 from lcv.studies.ablation_study import prepare, read_study
 from lcv.studies.ablation_summary import summarise
@@ -364,6 +365,29 @@ class TestWeightsOfAStudy:
             run(read, "cpu", say=lambda _: None)
 
 
+def test_null_controls_are_as_a_study_says_or_found_out_where_it_is_of_version_0_1(tmp_path):
+    study = prepare(tmp_path / "out", tiny_base(tmp_path), choose(RAFT), (0,))
+    for cell in (("lcv", 1), ("left", 0)):
+        with pytest.raises(ArgumentError, match="the study has no cell {}, seed {}".format(*cell)):
+            study.cell(*cell)
+    assert study.null == ("rotation",)
+    path = study.folder / "study.json"
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps({**said, "null_controls": ["free"]}))
+    assert read_study(study.folder).null == ("free",)
+    del said["null_controls"]
+    path.write_text(json.dumps(said))
+    assert read_study(study.folder).null == ("rotation",)
+
+
+def test_without_weights_a_cell_begins_with_those_of_its_seed(tmp_path):
+    base = tiny_base(tmp_path)
+    config = replace(base, model=replace(base.model, weights=None))
+    born = [untrained(replace(config, seed=seed)).state_dict() for seed in (3, 3, 4)]
+    same = [all(torch.equal(born[0][name], other[name]) for name in born[0]) for other in born]
+    assert same == [True, True, False]
+
+
 class TestRefusals:
     @pytest.fixture
     def base(self, tmp_path):
@@ -398,8 +422,14 @@ class TestRefusals:
         columns = choose(RAFT)
         with pytest.raises(ArgumentError, match="seeds is empty"):
             prepare(tmp_path / "out", base, columns, ())
-        with pytest.raises(ArgumentError, match=r"seeds are \[-1\]"):
-            prepare(tmp_path / "out", base, columns, (-1,))
+        for seed in (-1, 2**30):
+            with pytest.raises(ArgumentError, match=rf"seeds are \[{seed}\], wanted whole numbers"):
+                prepare(tmp_path / "out", base, columns, (seed,))
+        with pytest.raises(ArgumentError, match="pairs is 0, wanted at least 1"):
+            prepare(tmp_path / "out", base, columns, (0,), pairs=0)
+        small = replace(base, data=replace(base.data, size=(64, 56)))
+        with pytest.raises(ArgumentError, match="size is 64×56, and raft-small .* at least 57×57"):
+            prepare(tmp_path / "out", small, columns, (0,))
         with pytest.raises(ArgumentError, match="validate_every is 3 and there are 2 steps"):
             prepare(tmp_path / "out", replace(base, validate_every=3), columns, (0,))
         with pytest.raises(ArgumentError, match="minutes is 0"):

@@ -203,3 +203,18 @@ def test_so_are_all_that_come_without_being_asked():
 def test_refusals(call, message):
     with pytest.raises(ArgumentError, match=message):
         call()
+
+
+def test_levels_are_those_of_the_documentation():
+    """Other levels want a word in docs/robustness.md, and cannot be held against the paper's."""
+    noise = (0.0001, 0.001, 0.01, 0.1)
+    found = {s.name: (s.levels, s.shown, s.neutral, s.log) for s in STRESSES.values()}
+    assert found == {
+        "gamma": ((0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 2.0, 3.0), 0.3, 1.0, True),
+        "noise-variance": (noise, 0.01, 0.0, True),
+        "noise-deviation": (noise, 0.1, 0.0, True),
+        "blur": ((0.5, 1.0, 2.0, 3.0, 4.0), 2.0, 0.0, False),
+        "jpeg": ((5.0, 10.0, 20.0, 40.0, 70.0), 10.0, None, True),
+        "fog": ((0.2, 0.4, 0.6, 0.8, 1.0), 1.0, 0.0, False),
+        "light-change": ((-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0), -1.0, 0.0, False),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from lcv.data.formats.image import read_image
 from lcv.data.record import Sample
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.compare import sign_test
@@ -364,6 +366,9 @@ def test_labels_must_differ_and_there_must_be_some(tmp_path):
         run_study([Network("a", Bright())], [], [], RAFT, tmp_path)
     with pytest.raises(ArgumentError, match="no pair with truth"):
         Source("empty", [])
+    for changes in ({"warm_start": True}, {"precision": "float64"}):
+        with pytest.raises(ArgumentError, match="wanted a protocol without warm start and float64"):
+            study_of(tmp_path, protocol=replace(RAFT, **changes))
 
 
 def test_few_scenes_have_no_interval():
@@ -395,6 +400,8 @@ def test_everything_is_written_and_json_is_strict(tmp_path):
         "picture-painted-0.png",
     }
     assert len(lines) == 6
+    picture = read_image(tmp_path / "picture-painted-0.png")
+    assert np.array_equal(picture[:H, :W], np.rint(sources[0].records[0].read().image1))
 
     def refuse(word):
         raise AssertionError(f"{word} is not JSON")

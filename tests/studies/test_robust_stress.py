@@ -179,5 +179,8 @@ def test_refusals(images, call, message):
 
 
 def test_images_must_be_batched_rgb(images):
-    with pytest.raises(ShapeError, match="gamma: images has 3 dimensions"):
-        stress.gamma(images[0], 0.5)
+    for does in (stress.gamma, stress.blur, stress.jpeg, stress.exposure):
+        with pytest.raises(ShapeError, match=f"{does.__name__}: images has 3 dimensions"):
+            does(images[0], 1.5)
+    with pytest.raises(ShapeError, match="fog: image2 has h=9 but image1 has h=46"):
+        stress.fog(images, images[:, :, :9], 0.5, Draws(0, [0, 1]))

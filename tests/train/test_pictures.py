@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from lcv.train.pictures import judged_picture
+from lcv.train.pictures import before_after_picture, judged_picture
 from lcv.train.validate import Judged
 from lcv.visual.error_maps import SINTEL_UNKNOWN
 
@@ -44,3 +44,19 @@ def test_an_exact_flow_looks_like_the_truth_and_has_no_error():
     _, seen, known, error = parts(Judged(torch.zeros(3, H, W), truth, truth, valid))
     assert np.array_equal(seen, known)
     assert (error == 0).all()
+
+
+def test_before_and_after_training_have_the_colours_of_the_truth_s_scale():
+    image, valid = torch.rand(3, H, W) * 255, torch.ones(1, H, W, dtype=torch.bool)
+    valid[0, :4] = False
+    truth = torch.randn(2, H, W) * 3
+    old, new = (Judged(image, flow, truth, valid) for flow in (0 * truth, truth))
+    picture = before_after_picture([old, old], [new, new])
+    rows = (picture.shape[0] - GAP) // 2
+    frame, known, before, after = (picture[:H, k * (W + GAP) :][:, :W] for k in range(4))
+    assert np.array_equal(frame, image.movedim(0, 2).round().byte().numpy())
+    assert not known[:4].any()
+    assert (before == 255).all()
+    assert np.array_equal(after[4:], known[4:])
+    assert np.array_equal(picture[-rows:], picture[:rows])  # a row for each pair
+    assert picture.shape[1] == 4 * W + 3 * GAP

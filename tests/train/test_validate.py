@@ -158,8 +158,10 @@ class Moved(nn.Module):
     def __init__(self, shift) -> None:
         super().__init__()
         self.shift = nn.Parameter(torch.tensor(shift)[None, :, None, None])
+        self.seen = []
 
     def forward(self, image1, image2):
+        self.seen += [image1, image2]
         flow = self.shift.expand(len(image1), 2, *image1.shape[2:])
         return FlowOutput(flow=flow, backward=FlowOutput(flow=-flow))
 
@@ -178,7 +180,8 @@ def panned(tiny, tmp_path):
 def test_without_truth_the_census_loss_of_the_middles_is_told(panned):
     split = SplitConfig("frames", options={"part": "held-out"})
     validation = validation_of(panned, film=split)
-    still, right = validation(Moved((0.0, 0.0))), validation(Moved((-3.0, 0.0)))
+    resting = Moved((0.0, 0.0))
+    still, right = validation(resting), validation(Moved((-3.0, 0.0)))
     assert still["film/census"] == still["film/zero_flow_census"] == right["film/zero_flow_census"]
     # Little but the edge over which new pixels enter does not match.
     assert right["film/census"] < 0.5 * still["film/census"]
@@ -187,6 +190,7 @@ def test_without_truth_the_census_loss_of_the_middles_is_told(panned):
         for k in (7, 8, 9)
     ]
     frames = [middle.movedim(2, 0)[None].float() for middle in middles]
+    assert torch.equal(torch.cat(resting.seen), torch.cat([*frames[:2], *frames[1:]]))
     flow = torch.zeros(1, 2, 40, 64)
     losses = [census_loss(a, b, flow, flow) for a, b in pairwise(frames)]
     assert still["film/census"] == pytest.approx(float(sum(losses)) / 2, rel=1e-6)

@@ -33,6 +33,10 @@ def test_the_table_of_kitti():
     assert kitti_error_map(flow, truth)[0].tolist() == [list(c) for c in KITTI_COLOURS]
     flow, truth = off_by(10 * inside, (160.0, 120.0))
     assert kitti_error_map(flow, truth)[0].tolist() == [list(c) for c in KITTI_COLOURS]
+    # The ten colours of ColorBrewer's RdYlBu, blue first, and bounds that double up to 16.
+    web = "313695 4575b4 74add1 abd9e9 e0f3f8 fee090 fdae61 f46d43 d73027 a50026"
+    assert [bytes(c).hex() for c in KITTI_COLOURS] == web.split()
+    assert list(KITTI_BOUNDS) == [0, *(2.0**k for k in range(-4, 5))]
 
 
 def test_red_is_an_outlier_of_fl():

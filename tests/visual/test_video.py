@@ -16,7 +16,7 @@ from PIL import Image
 
 from lcv.data.formats.video import read_video, timed_frames
 from lcv.errors import ArgumentError, FileError, ShapeError
-from lcv.visual.video import ENDINGS, _Video, clip
+from lcv.visual.video import ENDINGS, ClipWriter, _Video, clip
 
 
 def moving(count, height=38, width=54):
@@ -165,3 +165,20 @@ def test_a_full_disk_is_a_sentence():
     with pytest.raises(FileError, match=r"film\.mp4: writing failed, nothing was left behind: "):
         film.finish()
     film.close()
+
+
+def test_a_clip_of_a_job_makes_its_folder_and_is_given_up_when_frames_change_their_size(tmp_path):
+    path = tmp_path / "out" / "clips" / "film.mp4"
+    with ClipWriter(path, Fraction(25), False) as film:
+        assert not path.parent.exists()  # before the first frame there is nothing
+        for frame in moving(3):
+            film.write(frame)
+    assert film.failed is None
+    assert len(list(read_video(path))) == film.count == 3
+    other = path.with_name("other.mp4")
+    other.with_name(".other.mp4.1.part").touch()  # as a killed run leaves it
+    with ClipWriter(other, Fraction(25), False) as film:
+        for frame in (*moving(2), *moving(2, 40, 60)):
+            film.write(frame)
+    assert "2 were 54×38 as shown, then 60×40" in str(film.failed)
+    assert list(path.parent.iterdir()) == [path]

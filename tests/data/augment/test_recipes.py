@@ -49,6 +49,21 @@ def test_only_ddflow_swaps_channels_and_only_raft_jitters() -> None:
         assert (recipe.jitter is None) == (recipe.eraser is None) == (name == "ddflow")
 
 
+def test_the_numbers_that_rafts_stages_share() -> None:
+    for name, recipe in AUGMENTATIONS.items():
+        g = recipe.geometry
+        if name == "ddflow":
+            assert (g.margin_y, g.margin_x, recipe.largest_flow) == ((0, 1), (0, 1), None)
+            continue
+        assert recipe.eraser == Eraser(probability=0.5, most=2, side=(50, 100))
+        assert (g.stretch_probability, g.resize_probability) == (0.8, 0.8)
+        found = (recipe.jitter, g.stretch, g.slack, g.margin_y, g.margin_x, recipe.largest_flow)
+        if recipe.sparse:
+            assert found == (Jitter(0.3, 0.3, 0.3, 0.3 / 3.14), 0, 1, (0, 20), (50, 50), None)
+        else:
+            assert found == (Jitter(0.4, 0.4, 0.4, 0.5 / 3.14, 0.2), 0.2, 8, (0, 0), (0, 0), 1000)
+
+
 def test_a_crop_can_be_changed_and_nothing_else_changes() -> None:
     assert RAFT_KITTI.with_crop((64, 80)).with_crop((288, 960)) == RAFT_KITTI
     assert DDFLOW.with_crop((64, 80)).geometry.crop == (64, 80)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lcv.data.synthetic.development import DEVELOPMENT, PAIRS, SEED, development_batch
+from lcv.data.synthetic.development import SIZE as SIZE_OF_SETS
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.errors import ArgumentError
@@ -17,7 +18,7 @@ def test_sets_are_fixed_and_differ(bank):
     assert list(DEVELOPMENT) == [
         *("subpixel", "flat", "forward", "sideways", "street", "thin", "cylinders")
     ]
-    assert PAIRS == 64
+    assert (PAIRS, SIZE_OF_SETS, SEED) == (64, (320, 448), 1592647294)
     one = development_batch("thin", [3], (48, 72), textures=bank)
     same = generate(DEVELOPMENT["thin"], SEED + 5, [3], (48, 72), textures=bank)
     assert torch.equal(one.image2, same.image2)

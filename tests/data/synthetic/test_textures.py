@@ -74,6 +74,10 @@ def test_refusals(tmp_path):
         load_bank(tmp_path)
     with pytest.raises(ArgumentError, match="size is 30, wanted a multiple of 4"):
         procedural_bank(size=30)
+    write_image(tmp_path / "a.png", np.zeros((40, 40, 3), np.uint8))
+    other = "train" if is_held_out(tmp_path / "a.png") else "held-out"
+    with pytest.raises(FileError, match=f"no image of the part '{other}' among 1 images"):
+        load_bank(tmp_path, other)
     with pytest.raises(ArgumentError, match="part is 'test', wanted one of train, held-out"):
         procedural_bank("test")
 

@@ -76,6 +76,8 @@ def test_refusals(tmp_path, bank):
     write_dataset(tmp_path, QUICK, 5, 1, SIZE, textures=bank, overwrite=True)
     with pytest.raises(ArgumentError, match="count is 0"):
         write_dataset(tmp_path, QUICK, 5, 0, SIZE, textures=bank)
+    with pytest.raises(ArgumentError, match="the folder has no name; say where to write"):
+        write_dataset("", QUICK, 5, 1, SIZE, textures=bank)
 
 
 def test_parts_fit_together_and_scenes_of_another_kind_are_not_mixed_in(tmp_path, bank):
