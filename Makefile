@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Many tests start Python anew. Where writing bytecode is switched off, each would compile torch again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test lint types unit demo figures clean
+.PHONY: setup test test-all lint types unit demo figures clean
 
 setup: $(STAMP)
 
@@ -27,6 +27,10 @@ types: setup
 	$(BIN)/mypy
 
 unit: setup
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
+
+# Before a release: the tests marked `slow` too, some minutes more.
+test-all: lint types
 	$(BIN)/pytest -n auto --dist worksteal
 
 demo: setup

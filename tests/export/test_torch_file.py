@@ -21,6 +21,7 @@ from testing.shared import shared
 ITERS = 4
 
 
+@pytest.mark.slow
 def test_real_pairs_at_three_sizes(tmp_path):
     weights = shared("weights", "raft-small.pth")
     model = lcv.load("raft-small", weights=weights)

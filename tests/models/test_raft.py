@@ -314,6 +314,7 @@ def test_a_halved_model_runs_and_keeps_its_costs_in_float32(dtype, pair):
     assert (output.flow - exact).abs().max() < 0.2 * exact.abs().max()
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_whole_model_compiles_at_a_second_size():
     """There the compiler goes over to symbolic sizes, in the padding too."""

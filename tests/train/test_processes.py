@@ -40,7 +40,7 @@ def weights(config) -> dict[str, torch.Tensor]:
     return read(Path(config.folder) / "checkpoints" / "last.pt")["model"]
 
 
-@pytest.mark.parametrize("name", ["raft-small", "ddflow"])
+@pytest.mark.parametrize("name", ["raft-small", pytest.param("ddflow", marks=pytest.mark.slow)])
 def test_two_processes_equal_one_in_float64_after_20_steps(tiny, tmp_path, name):
     config = tiny(
         model=ModelConfig(name, freeze_batch_norm=True),
