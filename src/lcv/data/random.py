@@ -145,7 +145,7 @@ class Draws:
             raise ArgumentError(
                 f"Draws: indices have shape {tuple(where.shape)}, wanted (n,): one integer a sample"
             )
-        self.seed, self.on_host = int(seed), where.cpu()
+        self.seed, self.given = int(seed), where
         if device is not None:
             where = where.to(device, non_blocking=True)
         self.indices = where
@@ -157,11 +157,14 @@ class Draws:
 
     def of(self, places: Tensor) -> Draws:
         """The draws of some of the samples. places: among the indices, on the host"""
-        return Draws(self.seed, self.on_host[places], self.device)
+        return Draws(self.seed, self.given.cpu()[places], self.device)
 
     def where_it_happens(self, name: str, probability: float) -> Tensor:
-        """The places of these samples, on the host, so that nothing waits for a device: (k,) int64."""
-        return Draws(self.seed, self.on_host).happens(name, (), probability).nonzero()[:, 0]
+        """The places of these samples, on the host: (k,) int64.
+
+        Nothing waits for a device, unless the indices were given on one.
+        """
+        return Draws(self.seed, self.given.cpu()).happens(name, (), probability).nonzero()[:, 0]
 
     def words(self, name: str, shape: tuple[int, ...] = ()) -> Tensor:
         """64 random bits an element, as int64: (n, *shape)."""

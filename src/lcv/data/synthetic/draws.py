@@ -73,7 +73,7 @@ class SceneDraws(Draws):
             self.all_normals = normals_of(self.all_bits)
 
     def of(self, places: Tensor) -> SceneDraws:
-        return SceneDraws(self.seed, self.on_host[places], self.device, self.plan)
+        return SceneDraws(self.seed, self.given.cpu()[places], self.device, self.plan)
 
     def bits(self, name: str, shape: tuple[int, ...] = ()) -> Tensor:
         return self._part("all_bits", name, shape, super().bits)
