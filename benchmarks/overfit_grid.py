@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from lcv.inner_product import INNER_PRODUCTS
-from lcv.models.build import BUILDERS
+from lcv.models.registry import NETWORKS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from testing.overfit import overfit
@@ -28,7 +28,7 @@ SIZE = (128, 192)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--models", nargs="*", default=list(BUILDERS))
+    parser.add_argument("--models", nargs="*", default=list(NETWORKS))
     parser.add_argument("--most-steps", type=int, default=600)
     parser.add_argument("--markdown", help="write the table here too")
     options = parser.parse_args()
