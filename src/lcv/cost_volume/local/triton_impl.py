@@ -3,8 +3,8 @@
 A program multiplies T pixels of a row of f1 with the T + u − 1 pixels of one row of f2 that their
 windows reach, and keeps the band of u diagonals. The backward pass is the same product with the
 gradient laid on the band, once for each map, so nothing is added atomically. Of float32 maps the rows
-of a gradient are added in float64: one float32 sum over a whole window erred up to three times as much
-as torch's.
+of a gradient are added in float64: one float32 sum over a whole window erred more than twice as much as
+torch's.
 
 A pixel's costs take 2·u·v·c operations that are wanted and 32/u times as many that are made (T = 16,
 u = 9), and u·v numbers are written; both maps are read from memory once and then from the L2 cache.
