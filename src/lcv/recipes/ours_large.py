@@ -41,7 +41,7 @@ def recipe() -> Stages:
         ),
         optim=OptimConfig(warmup=0.02, weight_decay=1e-4),
         loss=LossConfig("sequence", gamma=0.8, iters=6),
-        steps=30_000,
+        steps=18_000,
         batch=12,
         ema=0.999,
         precision="bf16",
@@ -49,7 +49,7 @@ def recipe() -> Stages:
         compile=True,
         folder="runs/ours_large",
         save_every=1000,
-        validate_every=5000,
+        validate_every=6000,
         validate_iters=20,
         validation={"development": "development"},
         best="development/epe",
@@ -59,7 +59,7 @@ def recipe() -> Stages:
         data=replace(A.data, occluded_weight=1.0, out_of_frame_weight=1.0),
         optim=replace(A.optim, warmup=0.01),
         loss=replace(A.loss, gamma=0.85, iters=12),
-        steps=14_000,
+        steps=9_000,
         seed=1,
     )
     C = replace(
@@ -67,7 +67,7 @@ def recipe() -> Stages:
         model=replace(B.model, freeze_batch_norm=True),
         data=replace(B.data, size=(384, 768)),
         loss=replace(B.loss, iters=16),
-        steps=8_000,
+        steps=5_000,
         batch=6,
         seed=2,
     )
