@@ -12,6 +12,7 @@ import torch
 
 from lcv.data.formats.decoder import LENT, Source, decode
 from lcv.errors import FileError
+from lcv.predict.worker import WAITING
 from testing.footage import moving, save_film
 
 
@@ -57,7 +58,7 @@ def test_the_decoder_can_write_no_byte_to_a_file(tmp_path):
             assert resource.prlimit(decoder.process.pid, limit) == (0, 0)
 
 
-@pytest.mark.parametrize("held", [1, 2, 3, 40])
+@pytest.mark.parametrize("held", [1, 2, 3, 4, 40])
 def test_a_frame_never_changes_while_it_is_held(tmp_path, held):
     """Whoever holds many frames gets copies; nobody sees a frame overwritten, or waits for ever."""
     path = save_film(tmp_path / "a.mkv", 40)
@@ -72,13 +73,13 @@ def test_a_frame_never_changes_while_it_is_held(tmp_path, held):
     assert all(np.array_equal(frame, expected[number]) for number, frame in last)
 
 
-def test_a_pair_of_frames_is_not_copied(tmp_path):
+def test_frames_of_a_pair_and_of_those_that_wait_are_not_copied(tmp_path):
     path = save_film(tmp_path / "a.mkv", 12)
     with decode(Source("file", str(path))) as decoder:
-        before = None
+        before = deque(maxlen=1 + WAITING)  # the first of each pair
         for _, frame in decoder.frames():
             assert not frame.base.flags.owndata  # it lies in shared memory
-            before = torch.from_numpy(frame).permute(2, 0, 1)
+            before.append(torch.from_numpy(frame).permute(2, 0, 1))
             assert len(decoder.lent) <= LENT
         del before, frame
         assert not decoder.lent

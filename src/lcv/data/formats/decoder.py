@@ -7,7 +7,6 @@ time, however long the video is.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import mmap
 import os
@@ -27,9 +26,9 @@ from lcv.data.formats.checks import LIMIT_PIXELS
 from lcv.data.formats.video_process import END, ERROR, FRAME, HEAD, INFO, ROOM, SLOTS
 from lcv.errors import FileError
 
-# Frames that a caller may hold in shared memory: the two of a pair, and the first of the pair before,
-# which may still be written. The decoder has the other slot.
-LENT = 3
+# Frames that a caller may hold in shared memory: the two of a pair, and the first of each of the two
+# pairs before, which may still be written. The decoder has the other slot.
+LENT = 4
 
 
 class Source(NamedTuple):
@@ -151,11 +150,11 @@ class Decoder:
         length = 3 * height * width
         if self.memory is None:
             return np.frombuffer(self._read(length), np.uint8).reshape(height, width, 3)
-        place = (ctypes.c_ubyte * length).from_buffer(self.memory, slot * length)
-        frame = np.frombuffer(memoryview(place), np.uint8).reshape(height, width, 3)
+        place = np.frombuffer(self.memory, np.uint8, length, slot * length)
+        frame = place.reshape(height, width, 3)
         if len(self.lent) < LENT:
             self.lent.add(slot)
-            weakref.finalize(place, self._release, slot)
+            weakref.finalize(place, self._release, slot)  # all views of the frame refer to it
             return frame
         frame = frame.copy()
         self._release(slot)

@@ -193,4 +193,4 @@ def upright(path: Path, frame: Any, converter: VideoReformatter) -> np.ndarray:
         rgb = converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
     except (av.FFmpegError, ValueError) as error:
         raise FileError(f"{path}: a frame cannot be turned into RGB: {error}") from None
-    return np.ascontiguousarray(np.rot90(rgb, turns))
+    return np.ascontiguousarray(np.rot90(rgb, turns) if turns else rgb)

@@ -25,7 +25,7 @@ from lcv.errors import FileError
 # A record: its kind, the number of the frame or the length of a text, slot, height and width.
 HEAD = struct.Struct("<cqiii")
 FRAME, ROOM, INFO, ERROR, END = b"F", b"R", b"I", b"E", b"Z"
-SLOTS = 4  # frames in shared memory
+SLOTS = 5  # frames in shared memory
 # Formats a pipe may carry in addition to those of video files: series of pictures, bare streams.
 PIPED = "mjpeg,image2pipe,jpeg_pipe,png_pipe,ppm_pipe,pgm_pipe,bmp_pipe,webp_pipe,h264,hevc,m4v,nut"
 PROBED = 1 << 16
@@ -52,11 +52,12 @@ def main(order: dict[str, Any]) -> None:
             only = None if order["only"] is None else set(order["only"])
             stop = order["stop"] if only is None else max(only, default=-1) + 1
             send, converter = _sender(out, order["shared"]), VideoReformatter()
+            name = Path(order["name"])
             for number, frame in enumerate(islice(_frames(order), stop)):
                 after = number - order["start"]
                 if after >= 0 and after % order["step"] == 0 and (only is None or number in only):
                     # Not kept in a variable, so that its memory is reused for the next frame.
-                    send(number, video.upright(Path(order["name"]), frame, converter))
+                    send(number, video.upright(name, frame, converter))
         out.write(HEAD.pack(END, 0, 0, 0, 0))
     except FileError as error:
         say(ERROR, str(error))
