@@ -11,7 +11,6 @@ from lcv.errors import ArgumentError, FileError
 from lcv.train import together
 from lcv.train.batches import Procedural
 from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
-from lcv.train.kept import Kept
 from lcv.train.log import read_log
 from lcv.train.loop import run
 from lcv.train.step import Step
@@ -145,34 +144,6 @@ def test_runs_on_other_batches_are_refused(tmp_path):
 )
 def test_those_that_solve_share_a_lane_and_the_others_spread(solving, places):
     assert share_lanes(solving, 3) == places
-
-
-class TestKept:
-    pair = (torch.zeros(1, 3, 4, 4), torch.zeros(1, 3, 4, 4), torch.zeros(1, 2, 4, 4))
-    pair = (*pair, torch.ones(1, 1, 4, 4, dtype=torch.bool))
-    size = 8 * 16 * 4 + 16
-
-    def count(self, kept, name):
-        made = []
-
-        def make():
-            made.append(name)
-            yield from [self.pair] * 3
-
-        assert [len(list(kept.pairs(name, make))) for _ in range(2)] == [3, 3]
-        return len(made)
-
-    def test_pairs_are_made_once_while_there_is_room(self):
-        kept = Kept(most=6 * self.size)
-        assert self.count(kept, "a") == 1
-        assert self.count(kept, "b") == 1
-        assert self.count(kept, "c") == 2
-        assert kept.bytes == 6 * self.size
-
-    def test_what_was_not_seen_to_its_end_is_not_kept(self):
-        kept = Kept()
-        next(kept.pairs("a", lambda: iter([self.pair] * 2)))
-        assert kept.bytes == 0
 
 
 @pytest.mark.gpu
