@@ -133,7 +133,9 @@ def test_a_rotation_has_w_s_rate_and_stays_where_an_update_is_skipped():
     optimisers = Optimisers(model, config, 10)
     adamw, manifold = optimisers.all
     assert [group["weight_decay"] for group in adamw.param_groups] == [1e-4, 0.0]
-    assert {(group["betas"], group["eps"]) for group in adamw.param_groups} == {((0.9, 0.999), 1e-6)}
+    assert {(group["betas"], group["eps"]) for group in adamw.param_groups} == {
+        ((0.9, 0.999), 1e-6)
+    }
     assert [group["momentum"] for group in manifold.param_groups] == [0.9]
     P = model.inner_product.P
     upper = torch.zeros(3, 3)
