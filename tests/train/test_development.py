@@ -70,10 +70,16 @@ def test_the_error_of_each_pair_is_written_to_a_millionth(tmp_path, monkeypatch)
     )
     assert per_pair.numbers() == pytest.approx(
         {
-            **{"epe": (0.5 + 0.7) / 2, "a/epe": 0.5, "b/epe": 0.7},
-            **{"boundary": 1.0, "a/boundary": 1.0},
-            **{"out_of_frame": 5.0, "b/out_of_frame": 5.0},
-            **{"interior": (1 / 6 + 2 / 9) / 2, "a/interior": 1 / 6, "b/interior": 2 / 9},
+            "epe": (0.5 + 0.7) / 2,
+            "a/epe": 0.5,
+            "b/epe": 0.7,
+            "boundary": 1.0,
+            "a/boundary": 1.0,
+            "out_of_frame": 5.0,
+            "b/out_of_frame": 5.0,
+            "interior": (1 / 6 + 2 / 9) / 2,
+            "a/interior": 1 / 6,
+            "b/interior": 2 / 9,
         }
     )
 

@@ -194,7 +194,6 @@ def test_a_run_of_one_stage_keeps_its_folder_and_goes_on_where_it_was(tiny, tmp_
 def test_where_weights_go_on(stages, tmp_path, monkeypatch):
     start = tmp_path / "start.safetensors"
     monkeypatch.setattr("lcv.train.stages.find", Path)
-    monkeypatch.setattr("lcv.train.stages.card_from", lambda *_: Card(progress=progress))
     for progress, only, wanted in (
         ({"stage": "A", "step": 2, "steps": 3}, None, [("A", 2), ("B", 0)]),
         ({"stage": "A", "step": 2, "steps": 3}, "A", [("A", 2)]),
@@ -206,6 +205,8 @@ def test_where_weights_go_on(stages, tmp_path, monkeypatch):
         ({"stage": "A", "step": None, "steps": 3}, "B", [("B", 0)]),
         ({"stage": "C", "step": 1, "steps": 3}, "B", [("B", 0)]),
     ):
+        card = Card(progress=progress)
+        monkeypatch.setattr("lcv.train.stages.card_from", lambda *_, card=card: card)
         found = plan(stages(), str(start), only)
         assert [(config.name, config.first_step) for config in found] == wanted
         assert found[0].model.weights == str(start)
