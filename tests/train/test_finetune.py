@@ -24,6 +24,7 @@ from lcv.train import (
     SplitConfig,
     TrainConfig,
 )
+from lcv.train.config import by_dotted_name
 from lcv.train.distributed import Processes
 from lcv.train.finetune import Plan, _look_at, judge, make_plan, split
 
@@ -194,6 +195,28 @@ def test_a_network_that_learns_without_truth_alone_is_refused(tmp_path, monkeypa
     pairs = write_pairs(tmp_path, dict.fromkeys("ab", (130, 130)))
     with pytest.raises(ArgumentError, match="raft-small cannot be trained with truth; wanted anot"):
         make_plan(pairs, "raft-small")
+
+
+@pytest.mark.parametrize(
+    ("network", "settings"),
+    [
+        ("ddflow", {"data.recipe": "training", "loss.name": "sequence", "loss.iters": None}),
+        (
+            "vcn-small",
+            {"loss.name": "multiscale", "precision": "float32", "optim.weight_decay": 0.0},
+        ),
+    ],
+)
+def test_what_a_network_wants_of_its_fine_tuning(tmp_path, monkeypatch, network, settings):
+    """But recipes are of procedural pairs, and these are files with truth."""
+    made = lcv.build(network, inner_product="diagonal")
+    monkeypatch.setattr("lcv.train.finetune.from_checkpoint", lambda *_: (made, []))
+    pairs = write_pairs(tmp_path, dict.fromkeys("ab", (130, 130)))
+    config = make_plan(pairs, "raft-small", device="cuda").config
+    found = by_dotted_name(config.as_dict())
+    assert {name: found[name] for name in settings} == settings
+    assert (config.model.name, config.model.inner_product) == (network, "diagonal")
+    assert config.model.options.get("heads", False) == (network == "vcn-small")
 
 
 def test_judging_names_the_numbers_and_shows_pairs(monkeypatch):
