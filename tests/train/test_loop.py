@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -350,6 +351,39 @@ def test_a_sample_with_nan_is_named_and_can_be_left_out(tiny, tmp_path, monkeypa
     model = run(replace(config, data=data), resume="auto", device="cpu")
     assert all(torch.isfinite(v).all() for v in model.state_dict().values())
     assert read(tmp_path / "run" / "checkpoints" / "last.pt")["step"] == 6
+
+
+def test_each_sample_is_looked_at_alone_with_what_was_drawn_for_its_step():
+    """One has a loss, another a gradient that is not finite; a sound one comes after each."""
+    bare, weight = object.__new__(Run), torch.nn.Parameter(torch.ones(()))
+    number, seen, alone = torch.tensor(9), [], []
+
+    @contextmanager
+    def apart():
+        alone.append(True)
+        yield
+
+    def forward(batch):
+        seen.append(int(number))
+        return batch(weight), None
+
+    def zero_grad():
+        weight.grad = None
+
+    samples = {
+        "sound": lambda w: 2 * w,
+        "endless": lambda w: w / 0,
+        "sound too": lambda w: 3 * w,
+        "steep": lambda w: (w - 1).sqrt(),
+        "sound as well": lambda w: w,
+    }
+    bare.processes = Processes(0, 1, torch.device("cpu"))
+    bare.step = SimpleNamespace(number=number, alone=apart, _forward=forward)
+    bare.source = SimpleNamespace(one_by_one=lambda step: samples.items())
+    bare.optimisers = SimpleNamespace(zero_grad=zero_grad, parameters=[weight])
+    assert bare._find_guilty(4) == ["endless", "steep"]
+    assert seen == [4] * 5
+    assert len(alone) == 5, "no gradient is shared with other processes"
 
 
 def test_a_disk_that_is_full_leaves_the_last_checkpoint_intact(tiny, tmp_path, monkeypatch):
