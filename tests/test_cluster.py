@@ -16,7 +16,7 @@ import torch
 
 from lcv.cli.predict_inputs import find_inputs
 from lcv.cluster import Cluster
-from lcv.errors import ArgumentError, FileError
+from lcv.errors import ArgumentError, FileError, LcvError
 from lcv.predict import Predictor
 from lcv.predict.job import Job, Listener
 from lcv.predict.run import Run
@@ -93,6 +93,109 @@ def test_two_workers_of_which_one_is_killed_give_the_files_of_one_process(
     assert made(tmp_path / "two") == made(tmp_path / "one")
     writers = {path.name.split("-")[-2] for path in (tmp_path / "two" / "done").iterdir()}
     assert len(writers) >= 2, "more than one worker computed pairs"
+
+
+class Pretended:
+    """Ray with these resources, all of whose tasks are done at once; what it was asked."""
+
+    exceptions = SimpleNamespace(RayTaskError=KeyError, RayError=ValueError)
+
+    def __init__(self, **resources) -> None:
+        self.resources, self.asked, self.begun = resources, [], 0
+
+    def init(self, address, **options):
+        self.asked.append(("init", address, options))
+
+    def cluster_resources(self):
+        return self.resources
+
+    def shutdown(self):
+        self.asked.append(("shutdown",))
+
+    def remote(self, **needs):
+        self.asked.append(("remote", needs))
+
+        def wrap(function):
+            def begin(common, task):
+                self.begun += 1
+                return function(common, task)
+
+            return SimpleNamespace(remote=begin)
+
+        return wrap
+
+    def put(self, common):
+        return common
+
+    def wait(self, running):
+        return running[:1], running[1:]
+
+    def get(self, ended):
+        if isinstance(ended, Exception):
+            raise ended
+        return ended
+
+    def cancel(self, task, force):
+        self.asked.append(("cancel", task, force))
+
+
+def pretended(monkeypatch, address="local", **resources) -> Cluster:
+    monkeypatch.setitem(sys.modules, "ray", Pretended(**resources))
+    return Cluster(address)
+
+
+@pytest.mark.parametrize(
+    ("resources", "workers", "needs"),
+    [
+        ({"CPU": 16.0}, 4, {"num_cpus": 4}),
+        ({"CPU": 6.0}, 2, {"num_cpus": 3}),
+        ({"CPU": 2.0}, 2, {"num_cpus": 1}),
+        ({"CPU": 1.0}, 1, {"num_cpus": 1}),
+        ({}, 1, {"num_cpus": 1}),
+        ({"CPU": 32.0, "GPU": 3.0}, 3, {"num_gpus": 1, "num_cpus": 1}),
+    ],
+)
+def test_workers_by_what_a_cluster_has(monkeypatch, resources, workers, needs):
+    with pretended(monkeypatch, **resources) as cluster:
+        assert (cluster.workers, cluster.needs) == (workers, needs)
+        assert list(cluster.map(max, 2, [1, 3])) == [2, 3]
+    options = {"logging_level": 40, "log_to_driver": False, "include_dashboard": False}
+    assert cluster.ray.asked == [
+        ("init", None, options),
+        ("remote", {**needs, "max_retries": 3}),
+        ("shutdown",),
+    ]
+    assert (os.environ["RAY_USAGE_STATS_ENABLED"], os.environ["RAY_IGNORE_UNHANDLED_ERRORS"]) == (
+        "0",
+        "1",
+    )
+
+
+def test_a_cluster_that_is_there_is_joined_as_it_is(monkeypatch):
+    with pretended(monkeypatch, "auto", CPU=4.0) as cluster:
+        pass
+    assert cluster.ray.asked[0] == ("init", "auto", {"logging_level": 40, "log_to_driver": False})
+
+
+def test_four_tasks_a_worker_are_handed_out_and_those_left_are_cancelled(monkeypatch):
+    with pretended(monkeypatch, CPU=2.0) as cluster:
+        results = cluster.map(lambda common, task: task, None, iter(range(100)))
+        assert [next(results), cluster.ray.begun] == [0, 8]
+        assert [next(results), cluster.ray.begun] == [1, 9]
+        results.close()
+    cancelled = [each[1:] for each in cluster.ray.asked if each[0] == "cancel"]
+    assert cancelled == [(task, True) for task in range(2, 9)]
+
+
+def test_a_worker_that_dies_again_and_again_is_told_in_a_sentence(monkeypatch):
+    died = ValueError("killed\n   by " + "x" * 500)
+    failed = KeyError()
+    failed.cause = FileError("a.png: is cut")
+    with pretended(monkeypatch, CPU=2.0) as cluster:
+        with pytest.raises(LcvError, match=r"died 4 times over one task, .*: killed by x{290}$"):
+            list(cluster.map(lambda common, task: task, None, [died]))
+        with pytest.raises(FileError, match=r"a\.png: is cut"):
+            list(cluster.map(lambda common, task: task, None, [failed]))
 
 
 def test_an_error_of_a_task_is_its_own(cluster):

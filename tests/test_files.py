@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import stat
 import threading
@@ -18,9 +19,12 @@ from lcv.files import (
     create_once,
     make_folder,
     only_one,
+    read_json,
     refuse_link,
     sweep,
+    temporary_stem,
     whole_file,
+    write_text,
 )
 
 
@@ -262,3 +266,79 @@ def test_a_folder_that_cannot_be_written_to_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(FileError, match="may not be written to; choose another place"):
         check_writable(tmp_path / "a", tmp_path)
+
+
+def test_text_is_written_whole_and_read_back_as_json(tmp_path):
+    path = tmp_path / "a.json"
+    write_text(path, '{"format": "x 1", "name": "é"}')
+    assert path.read_bytes() == '{"format": "x 1", "name": "é"}'.encode()
+    with pytest.raises(FileError, match="exists already"):
+        write_text(path, "{}")
+    assert read_json(path, "a card") == read_json(path, "a card", "x 1")
+    assert read_json(path, "a card")["name"] == "é"
+    with pytest.raises(FileError, match="its format is 'x 1', not 'x 2'; wanted a card"):
+        read_json(path, "a card", "x 2")
+    for text, message in (
+        ("[1]", "holds a list; wanted a card"),
+        ("{", "is not JSON; wanted a card"),
+        ("[" * 100_000, "is not JSON; wanted a card"),
+    ):
+        write_text(path, text, overwrite=True)
+        with pytest.raises(FileError, match=rf"a\.json: {message}"):
+            read_json(path, "a card")
+    with pytest.raises(FileError, match=r"b\.json: cannot be read: No such file"):
+        read_json(tmp_path / "b.json", "a card")
+
+
+def test_a_temporary_is_named_after_its_file_up_to_40_characters():
+    assert temporary_stem("n" * 40) == "n" * 40
+    name = "abcdefgh" * 5 + "x"
+    assert temporary_stem(name) == f"{name[:31]}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    assert len(temporary_stem(name)) == 40
+
+
+def test_a_lock_has_the_rights_of_any_new_file_and_what_cannot_be_locked_is_a_sentence(
+    tmp_path, monkeypatch
+):
+    before = os.umask(0o027)
+    try:
+        with only_one(tmp_path / "a"):
+            assert stat.S_IMODE((tmp_path / "a.lock").stat().st_mode) == 0o640
+    finally:
+        os.umask(before)
+    with (
+        pytest.raises(FileError, match=r"a\.lock: cannot be made and locked: No such file"),
+        only_one(tmp_path / "none" / "a"),
+    ):
+        pass
+    closed, close = [], os.close
+    monkeypatch.setattr(os, "close", lambda handle: closed.append(handle) or close(handle))
+
+    def fail(handle, kind):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    for busy in (None, "busy"):
+        with (
+            pytest.raises(FileError, match=r"a\.lock: cannot be made and locked: Input/output"),
+            only_one(tmp_path / "a", busy),
+        ):
+            pass
+    assert len(closed) == 2
+
+
+def test_a_lock_that_was_removed_meanwhile_is_made_anew(tmp_path, monkeypatch):
+    """Its last holder takes the file away between our opening and locking it."""
+    lock, handles, flock = tmp_path / "a.lock", [], fcntl.flock
+
+    def late(handle, kind):
+        handles.append((handle, kind))
+        if len(handles) == 1:
+            lock.unlink()
+        flock(handle, kind)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with only_one(tmp_path / "a"):
+        assert lock.exists()
+    assert [kind for _, kind in handles] == [fcntl.LOCK_EX] * 2
+    assert not lock.exists()

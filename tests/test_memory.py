@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
+
 import pytest
 import torch
 
 from lcv import memory
 from lcv.errors import ArgumentError
-from lcv.memory import free_bytes, in_words, measured, parse_bytes
+from lcv.memory import (
+    free_bytes,
+    give_back_freed,
+    in_words,
+    measured,
+    parse_bytes,
+    return_freed_memory,
+)
 
 CPU = torch.device("cpu")
 
@@ -48,6 +58,93 @@ def test_words_read_back_as_they_were():
     assert in_words(1) == "1 B"
     assert in_words(1_500) == "1.5 kB"
     assert in_words(3_410_000_000) == "3.41 GB"
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (999, "999 B"),
+        (1_000, "1 kB"),
+        (99_949, "99.9 kB"),
+        (99_950, "100 kB"),
+        (999_999, "1000 kB"),
+        (1_000_000, "1 MB"),
+        (1_000_000_000, "1 GB"),
+        (2_340_000_000_000, "2.34 TB"),
+    ],
+)
+def test_three_digits(amount, words):
+    assert in_words(amount) == words
+
+
+def test_the_least_amount_is_a_byte():
+    assert (parse_bytes(1), parse_bytes("1.9"), parse_bytes("1tib")) == (1, 1, 1 << 40)
+    with pytest.raises(ArgumentError, match="room is 0.5, wanted a number of bytes or a text such"):
+        parse_bytes(0.5, "room")
+
+
+class Noted:
+    """glibc, as far as it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = []
+
+    def __getattr__(self, name):
+        return lambda *words: self.asked.append((name, *words))
+
+
+def test_malloc_is_told_when_to_give_back(monkeypatch):
+    """mallopt's numbers: −1 is M_TRIM_THRESHOLD, −3 M_MMAP_THRESHOLD, as malloc.h has them."""
+    libc, collected = Noted(), []
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: libc)
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
+    return_freed_memory()
+    assert libc.asked == [("mallopt", -3, 4 << 20), ("mallopt", -1, 64 << 20)]
+    libc.asked.clear()
+    give_back_freed(CPU)
+    assert (libc.asked, collected) == ([("malloc_trim", 0)], [True])
+
+
+def test_on_a_gpu_its_own_memory_counts(monkeypatch):
+    device, done = torch.device("cuda", 1), []
+    numbers = {"memory_allocated": 300, "max_memory_allocated": 1000, "memory_reserved": 450}
+    for name, number in numbers.items():
+        monkeypatch.setattr(torch.cuda, name, {device: number}.__getitem__)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", {device: (5000, 9000)}.__getitem__)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", done.append)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("emptied"))
+    assert free_bytes(device) == 5150
+    with measured(device) as peak:
+        assert (peak, done) == ([], [device])
+    assert peak == [700]
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: pytest.fail("malloc was asked"))
+    give_back_freed(device)
+    assert done[1:] == ["emptied"]
+
+
+def test_what_linux_says_of_a_block(linux, tmp_path):
+    linux("own/clear_refs", "")
+    linux("own/status", "VmHWM: 70 kB\nVmRSS: 50 kB\n")
+    with measured(CPU) as peak:
+        assert (tmp_path / "own" / "clear_refs").read_text() == "5"
+        linux("own/status", "VmHWM:\t90 kB\nVmRSS: 60 kB\n")
+    assert peak == [40 * 1024]
+
+
+def test_limits_above_a_group_count_and_those_elsewhere_do_not(linux, tmp_path):
+    for group, limit in (("", 900), ("a", 700), ("a/b", 800), ("c", 100), ("memory", 50)):
+        linux(f"groups/{group}/memory.max", f"{limit}\n")
+        linux(f"groups/{group}/memory.current", "200\n")
+        linux(f"groups/{group}/memory.stat", "anon 1\n")
+    linux("memory.max", "1")  # above the mount there are no groups
+    linux("memory.current", "1")
+    linux("memory.stat", "anon 1\n")
+    assert sorted(memory._left_in_groups()) == [500, 600, 700]
+    linux("own/cgroup", "3:cpu,memory:/a:b\n")
+    linux("groups/memory/a:b/memory.limit_in_bytes", "90\n")
+    linux("groups/memory/a:b/memory.usage_in_bytes", "40\n")
+    linux("groups/memory/a:b/memory.stat", "inactive_file 8\ntotal_inactive_file 2\n")
+    assert memory._left_in_groups() == [52]
 
 
 @pytest.fixture

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
 import lcv
+from lcv import testing as checks
 from lcv.models.registry import NETWORKS
-from lcv.models.types import MEMBERS, Fitted
+from lcv.models.types import MEMBERS, Defaults, Fitted, FlowOutput
 from lcv.models.wrapped import Wrapped
 from lcv.testing import CHECKS, check_flow_model
 from testing.toy import Toy
@@ -178,3 +181,181 @@ class Begins(Toy):
 
 def test_a_network_that_starts_at_zero_flow_passes():
     check_flow_model(lcv.attach(Begins(), after="encoder", multiple=4, least=16))
+
+
+class Own:
+    """What a check is given, of a network that answers as it is told."""
+
+    def __init__(self, model, answer=None, size=(20, 30)) -> None:
+        self.model, self.answer, self.size = SimpleNamespace(**model), answer, size
+        self.asked = []
+
+    def images(self, batch=1, number=2):
+        return [torch.full((batch, 3, *self.size), 10.0 * k) for k in range(number)]
+
+    def flow(self, *images, **options):
+        self.asked.append((tuple(images[0].shape), options))
+        return self.answer(*images, **options)
+
+
+def still(image1, image2, **options):
+    return torch.ones(len(image1), 2, *image1.shape[2:])
+
+
+def said(check, *own, **words) -> list[str]:
+    return list(getattr(checks, f"_{check}")(Own(*own, **words)))
+
+
+def test_members_by_hand():
+    good = {"stride": 1, "least_side": 1, "volumes": ("own",), "forms": ("left",)}
+    assert said("members", {**good, "defaults": Defaults()}) == []
+    bad = {"stride": 0, "least_side": 2.5, "volumes": (), "forms": ()}
+    assert [
+        fault.partition(",")[0]
+        for fault in said("members", {**bad, "defaults": Defaults(losses=())})
+    ] == [
+        "stride is 0",
+        "least_side is 2.5",
+        "volumes is empty",
+        "forms is ()",
+        "defaults.losses is empty",
+    ]
+
+
+def test_sizes_by_hand():
+    def strict(image1, image2):
+        if min(image1.shape[2:]) < 16:
+            raise lcv.LcvError("too small")
+        return still(image1, image2)
+
+    own = Own({"least_side": 16}, strict)
+    assert list(checks._sizes(own)) == []
+    assert [shape[2:] for shape, _ in own.asked] == [(20, 30), (16, 17), (15, 24)]
+    assert said("sizes", {"least_side": 16}, still) == [
+        "images below least_side (16) are accepted, wanted an lcv.LcvError"
+    ]
+    own = Own({"least_side": 1}, still)
+    assert list(checks._sizes(own)) == []
+    assert len(own.asked) == 2, "nothing is smaller than 1"
+    faults = said("sizes", {"least_side": 1}, lambda a, b: still(a, b)[..., 1:])
+    assert faults[0] == ("images of (20, 30) give a flow of (1, 2, 20, 29), wanted their own size")
+    assert len(faults) == 2
+    assert "not finite" in said("sizes", {"least_side": 1}, lambda a, b: still(a, b) / 0)[0]
+
+
+def test_number_types_by_hand():
+    assert said("number_types", {}, still) == []
+    faults = said("number_types", {}, lambda a, b: still(a, b) + (a.dtype == torch.uint8))
+    assert faults == ["bytes and floats of the same value give different flow"]
+
+
+def test_batches_by_hand():
+    own = Own({}, still)
+    assert list(checks._batch(own)) == []
+    assert [shape[0] for shape, _ in own.asked] == [2, 1, 1]
+    (fault,) = said("batch", {}, lambda a, b: still(a, b) * len(a))
+    assert fault.startswith("a batch of two pairs, and each pair alone differ by 1 of the flow")
+
+
+@pytest.mark.parametrize("by_role", [True, False])
+def test_streams_by_hand(by_role):
+    asked = []
+
+    def encode(frame, role):
+        asked.append(role)
+        return frame
+
+    model = {
+        "encodes_by_role": lambda: by_role,
+        "encode": encode,
+        "match": lambda a, b, size: FlowOutput(still(a, b) * (b - a).mean() + (size != (20, 30))),
+    }
+    answer = lambda a, b: still(a, b) * (b - a).mean()  # noqa: E731
+    assert said("streaming", model, answer) == []
+    assert asked == ["first"] * 3 + ["second" if by_role else "first"] * 3
+    assert said("streaming", model, still) == [
+        f"encode and match differ from calling the network (frames {k}, {k + 1})" for k in (0, 1)
+    ]
+
+
+class Answering:
+    """A network whose options all do what they say, unless they are `broken`."""
+
+    def __init__(self, *broken: str, iters: int | None = 4) -> None:
+        self.broken, self.takes_flow_init = broken, True
+        self.defaults = Defaults(iters=iters, pads=("a", "b"))
+
+    def flow(self, image1, image2, pad="a", iters=4, flow_init=None):
+        flow = still(image1, image2) * (1 if "iters" in self.broken else iters)
+        flow = flow if flow_init is None or "init" in self.broken else flow + flow_init.mean()
+        return flow[..., 1:] if pad == "b" and "pad" in self.broken else flow
+
+    def __call__(self, *images, all_flows=False):
+        flow = self.flow(*images)
+        low = None if "low" in self.broken else torch.zeros(1, 2, 4, 4)
+        return FlowOutput(flow, (flow,) if all_flows and "flows" not in self.broken else (), low)
+
+
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [
+        ("pad", "pad='b' gives a flow of another size"),
+        ("iters", "one iteration and two give the same flow"),
+        ("flows", "all_flows=True gives no flows"),
+        ("low", "takes_flow_init, but `low` of the output is None"),
+        ("init", "flow_init changes nothing"),
+    ],
+)
+def test_options_by_hand(broken, fault):
+    def options(*words, **more):
+        own = Own({}, None)
+        own.model = Answering(*words, **more)
+        own.answer = own.model.flow
+        return list(checks._options(own))
+
+    assert options() == []
+    assert options(broken) == [fault]
+    assert options("iters", iters=None) == [], "it does not iterate"
+
+
+def test_export_rules_by_hand():
+    def rule(size, undone, fits_any=True):
+        fit = lambda a, b, mode: Fitted(torch.zeros(1, 3, *size), b, lambda flow: undone)  # noqa: E731
+        return {"export_rule": SimpleNamespace(fits_any=fits_any, modes=("m",), stride=8, fit=fit)}
+
+    there = torch.zeros(1, 2, 20, 30)
+    assert said("export_rule", rule((24, 32), there)) == []
+    for size in ((20, 32), (24, 30)):
+        assert said("export_rule", rule(size, there)) == [
+            f"export_rule.fit gives {size[0]}×{size[1]}, wanted multiples of 8"
+        ]
+    assert said("export_rule", rule((24, 32), there[..., 1:])) == [
+        "export_rule.fit does not undo its own change of size"
+    ]
+    assert said("export_rule", rule((20, 30), there[..., 1:], fits_any=False)) == []
+
+
+def test_a_thousandth_of_the_flow_is_rounding():
+    flow = torch.tensor([3.0, 4.0])
+    assert list(checks._differ(flow + 0.003, flow, "x")) == []
+    (fault,) = checks._differ(flow + 0.004, flow, "x and y")
+    assert fault == "x and y differ by 0.0011 of the flow, wanted at most 0.001"
+    assert list(checks._differ(torch.tensor([9e-10]), torch.zeros(1), "x")) == []
+    assert len(list(checks._differ(torch.tensor([1.1e-9]), torch.zeros(1), "x"))) == 1
+    assert len(list(checks._differ(torch.tensor([torch.nan]), flow[:1], "x"))) == 1
+
+
+def test_the_images_of_a_check_move_by_three_pixels():
+    """Of a size that is no multiple of anything, in whole numbers from black to white."""
+    for least, side in ((16, 64), (80, 80)):
+        own = checks._Copy(lcv.wrap(Toy(), multiple=4, least=least))
+        assert own.size == (side + 5, side + 10)
+        images = own.images(batch=2, number=3)
+        assert [tuple(image.shape) for image in images] == [(2, 3, *own.size)] * 3
+        for one, other in pairwise(images):
+            assert torch.equal(one[..., 3:], other[..., :-3])
+        whole = torch.cat(images)
+        assert torch.equal(whole, whole.round())
+        assert (whole.min(), whole.max()) == (0, 255)
+        assert len(own.images()) == 2
+        assert not own.model.training

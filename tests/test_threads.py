@@ -87,3 +87,23 @@ def test_an_error_of_the_work_is_raised_before_one_of_the_block():
 
     with pytest.raises(KeyError, match="here"):
         block()
+
+
+def test_waiting_until_so_much_is_left():
+    gate, done = threading.Event(), []
+    with Behind(5) as behind:
+        behind.do(lambda: done.append(0))
+        behind.do(lambda: gate.wait(10))
+        behind.do(lambda: done.append(2))
+        behind.join(2)
+        assert done == [0]
+        gate.set()
+        behind.join()
+        assert done == [0, 2]
+
+
+def test_there_are_as_many_threads_as_places_ahead():
+    """Three items wait for each other, so that each needs a thread of its own."""
+    meeting = threading.Barrier(3, timeout=10)
+    items = prepared(range(3), lambda pool, item: pool.submit(meeting.wait), 3)
+    assert sorted(item.result() for item in items) == [0, 1, 2]

@@ -43,3 +43,11 @@ def test_control_characters_are_shown_and_not_sent():
 def test_one_is_singular():
     words = [counted(number, "pair") for number in (0, 1, 2, 1041)]
     assert words == ["0 pairs", "1 pair", "2 pairs", "1,041 pairs"]
+
+
+def test_the_nearest_comes_first_and_one_alone_unless_more_are_wanted():
+    assert names_near("raft-smarge", ("raft-large", "raft-small", "raft-smarg")) == ["raft-smarg"]
+    assert names_near("raft-smarge", KNOWN, 1) == names_near("raft-smarge", KNOWN, 2)[:1]
+    assert did_you_mean("raft-smal", KNOWN) == " (did you mean raft-small?)"
+    assert meant(["a", "b"]) == " (did you mean a or b?)"
+    assert meant([]) == ""

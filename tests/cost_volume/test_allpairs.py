@@ -229,6 +229,8 @@ def test_refusals() -> None:
         operator.lookup(state, torch.zeros(1, 2, 9, 8))
     with pytest.raises(ArgumentError, match=r"built with .* build and look up with the same"):
         AllPairs(2, 2).lookup(state, torch.zeros(1, 2, 8, 9))
+    with pytest.raises(ShapeError, match=r"AllPairs.lookup: coords has 3 dimensions \(2,8,9\)"):
+        operator.lookup(state, torch.zeros(2, 8, 9))
     with pytest.raises(ArgumentError, match="AllPairs: levels is 0"):
         AllPairs(0)
     with pytest.raises(ArgumentError, match="AllPairs: radius is -1"):

@@ -58,6 +58,18 @@ def test_a_missing_backend_gives_its_reason(monkeypatch) -> None:
         choose_backend("f", "triton")
 
 
+def test_what_is_asked_for_and_there_is_taken(monkeypatch) -> None:
+    monkeypatch.setattr(backend, "HAS_TRITON", True)
+    gpu = torch.zeros(1).as_subclass(On)
+    for like in (None, gpu):
+        for name in ("reference", "torch", "triton"):
+            assert choose_backend("f", name, like) == name
+    assert choose_backend("f", "auto") == "torch"
+    assert choose_backend("f", "torch", gpu, "it is odd") == "torch"
+    with pytest.raises(BackendError, match='f: backend "triton" is unavailable: it is odd; use'):
+        choose_backend("f", "triton", gpu, "it is odd")
+
+
 def test_kernels_are_for_gpus() -> None:
     needs("triton")
     x = torch.zeros(1, 1, 8, 8)

@@ -6,7 +6,16 @@ import pytest
 import torch
 
 from lcv.cost_volume import coords_from_flow, pixel_grid, window_offsets
-from lcv.cost_volume.conventions import check_pyramid, check_radius
+from lcv.cost_volume.conventions import (
+    Settings,
+    check_levels,
+    check_lookup,
+    check_pyramid,
+    check_radius,
+    check_window,
+    exact_dtype,
+    float32_products,
+)
 from lcv.errors import ArgumentError
 
 
@@ -58,3 +67,51 @@ def test_a_map_too_small_is_told_the_least_size() -> None:
     check_pyramid("f", 4, 8, 8)
     with pytest.raises(ArgumentError, match=r"f: 4 levels .* at least 8×8, but f2 is h=9, w=7"):
         check_pyramid("f", 4, 9, 7)
+
+
+def test_a_window_of_one_pixel_has_a_centre_and_one_of_three_sizes_is_none() -> None:
+    assert window_offsets(1, 1).tolist() == [[0, 0]]
+    assert check_window("f", (3, 1)) == (3, 1)
+    for wrong in ((3,), (3, 3, 3)):
+        with pytest.raises(ArgumentError, match=r"f: window is \(3.*\), wanted \(u, v\), both odd"):
+            check_window("f", wrong)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="f: window has v=3.0, wanted an odd number"):
+        check_window("f", (3, 3.0))  # type: ignore[arg-type]
+
+
+def test_a_pyramid_has_a_level_at_least() -> None:
+    assert check_levels("f", 1) == 1
+    for wrong in (0, 2.0):
+        with pytest.raises(
+            ArgumentError, match=f"f: levels is {wrong}, wanted an integer of at le"
+        ):
+            check_levels("f", wrong)  # type: ignore[arg-type]
+    check_pyramid("f", 1, 1, 1)
+    with pytest.raises(ArgumentError, match="f: 2 levels halve the map 1 times, .* at least 2×2"):
+        check_pyramid("f", 2, 1, 2)
+    assert check_radius("f", 0) == (0, 0)
+
+
+def test_a_state_is_looked_up_with_what_it_was_built_with() -> None:
+    built = Settings(4, 3, 3, 0.5, "torch")
+    check_lookup("f", (1, 2, 5, 6), (1, 5, 6), built, built)
+    with pytest.raises(ArgumentError, match=r"f: coords \(1, 2, 6, 5\) .*wanted \(1, 2, 5, 6\)"):
+        check_lookup("f", (1, 2, 6, 5), (1, 5, 6), built, built)
+    with pytest.raises(ArgumentError, match="f: the state was built with .*scale=0.5.* but this"):
+        check_lookup("f", (1, 2, 5, 6), (1, 5, 6), built, built._replace(scale=1.0))
+
+
+def test_positions_are_exact_in_float32_or_better() -> None:
+    half, single, double = (
+        torch.zeros(1, dtype=t) for t in (torch.half, torch.float, torch.double)
+    )
+    assert exact_dtype(half, single) == exact_dtype(half) == torch.float32
+    assert exact_dtype(half, double) == torch.float64
+
+
+def test_the_precision_of_products_is_as_before_afterwards() -> None:
+    had = torch.backends.cuda.matmul.fp32_precision
+    for precision in ("ieee", "tf32"):
+        with float32_products(precision):
+            assert torch.backends.cuda.matmul.fp32_precision == precision
+        assert torch.backends.cuda.matmul.fp32_precision == had

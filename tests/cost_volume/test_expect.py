@@ -46,3 +46,15 @@ def test_an_argument_that_is_no_tensor_is_named() -> None:
 def test_a_tensor_without_a_pattern_is_refused() -> None:
     with pytest.raises(ArgumentError, match="without its pattern"):
         expect("f", torch.zeros(3))
+
+
+def test_a_pattern_is_a_text_and_the_third_tensor_is_the_third() -> None:
+    x = torch.zeros(3)
+    with pytest.raises(ArgumentError, match="f: pattern 2 is 5, not a text"):
+        expect("f", x, "n", x, 5)  # type: ignore[arg-type]
+    with pytest.raises(ShapeError) as error:
+        expect("f", x, "n", x, "m", torch.zeros(4), "m")
+    assert str(error.value) == (
+        "f: tensor 3 has m=4 but tensor 2 has m=3 (tensor 1 (3), tensor 2 (3), tensor 3 (4))."
+    )
+    assert expect("f", x, "n", x, "m", x, "3") == (3, 3)

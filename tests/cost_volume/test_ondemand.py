@@ -233,6 +233,34 @@ def test_refusals() -> None:
         OnDemand(3, 1).lookup(state, torch.zeros(1, 2, 8, 9))
     with pytest.raises(ArgumentError, match="OnDemand: max_bytes is 0, wanted at least 1"):
         OnDemand(max_bytes=0)
+    OnDemand(max_bytes=1)
+    with pytest.raises(ShapeError, match=r"OnDemand.lookup: coords has 3 dimensions \(2,8,9\)"):
+        operator.lookup(state, torch.zeros(2, 8, 9))
+    with pytest.raises(ArgumentError, match="OnDemand: levels is 0, wanted an integer of at least"):
+        OnDemand(0)
+    with pytest.raises(
+        ArgumentError, match="OnDemand: radius is -1, wanted an integer of at least"
+    ):
+        OnDemand(2, -1)
+
+
+def test_a_gradient_is_computed_anew_and_only_where_one_is_wanted() -> None:
+    x, coords = torch.rand(1, 2, 8, 9), torch.rand(1, 2, 8, 9)
+    for operator in (AllPairs(2, 1), OnDemand(2, 1)):
+        assert operator.lookup(operator.build(x, x), coords).grad_fn is None
+        for wanted in (x, coords):
+            wanted.requires_grad_(True)
+            costs = operator.lookup(operator.build(x, x), coords)
+            assert costs.grad_fn.name() == "_LookupBackward"
+            with torch.no_grad():
+                assert operator.lookup(operator.build(x, x), coords).grad_fn is None
+            wanted.requires_grad_(False)
+
+
+def test_the_defaults_are_rafts() -> None:
+    for operator in (AllPairs(), OnDemand()):
+        assert (operator.levels, operator.radius, operator.scale) == (4, 4, 1.0)
+    assert OnDemand().max_bytes == 128 << 20
 
 
 @pytest.mark.parametrize("size", [(9, 13), (16, 12)])

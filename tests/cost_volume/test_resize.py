@@ -49,5 +49,12 @@ def test_gradients(align_corners: bool) -> None:
 def test_refusals() -> None:
     with pytest.raises(ArgumentError, match=r"resize: size is \(0, 3\), wanted \(h, w\)"):
         resize(torch.zeros(1, 1, 2, 2), (0, 3), align_corners=True)
+    for size in ((3, 0), (3,), (3, 3, 3)):
+        with pytest.raises(ArgumentError, match=r"resize_flow: size is \(3"):
+            resize_flow(torch.zeros(1, 2, 2, 2), size, align_corners=True)
+    assert resize_flow(torch.ones(1, 2, 2, 4), (1, 1), align_corners=False).flatten().tolist() == [
+        0.25,
+        0.5,
+    ]
     with pytest.raises(ShapeError, match=r"resize_flow: flow \(1,3,2,2\) has 3 where 2 belongs"):
         resize_flow(torch.zeros(1, 3, 2, 2), (4, 4), align_corners=True)

@@ -32,12 +32,29 @@ def test_numbers_become_curves_lists_histograms_and_pictures_pictures(tmp_path):
     (histogram,) = events.Histograms("train/w_spectrum")
     spread = histogram.histogram_value
     assert (spread.num, spread.min, spread.max, spread.sum) == (3, 0.5, 1.5, 3.0)
-    assert "note/text/text_summary" in events.Tags()["tensors"]
-    assert "failure/samples/text_summary" in events.Tags()["tensors"]
+    for tag, step, text in (("note/text", 0, b"W joins at I"), ("failure/samples", 6, b"a\nb")):
+        (event,) = events.Tensors(f"{tag}/text_summary")
+        assert (event.step, list(event.tensor_proto.string_val)) == (step, [text])
+    assert len(events.Tags()["tensors"]) == 2
+    assert sorted(events.Tags()["scalars"]) == ["train/loss", "validation/sintel/epe"]
     (shown,) = events.Images("pictures/sintel/0")
     assert (shown.step, shown.height, shown.width) == (5, 4, 6)
     decoded = np.asarray(Image.open(io.BytesIO(shown.encoded_image_string)))
     assert np.array_equal(decoded, picture)
+
+
+def test_what_is_empty_is_not_shown_and_a_board_without_entries_leaves_nothing(tmp_path):
+    needs("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = Board(tmp_path)
+    board.close()
+    assert list(tmp_path.iterdir()) == []
+    board({"kind": "failure", "step": 6, "samples": [], "text": "x"})
+    board.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert events.Tags()["tensors"] == ["failure/text/text_summary"]
+    assert (events.Tags()["scalars"], events.Tags()["histograms"]) == ([], [])
 
 
 def test_a_resumed_run_hides_what_came_after_its_checkpoint(tmp_path):

@@ -19,6 +19,7 @@ def traced(monkeypatch):
 
     def compile(function, **options):
         seen.append(function)
+        assert options == {"dynamic": False}, "every size has code of its own"
         return real(function, backend="aot_eager", **options)
 
     monkeypatch.setattr(torch, "compile", compile)
@@ -55,6 +56,8 @@ def test_compiled_steps_equal_plain_ones(tmp_path, traced):
 def test_outside_of_steps_the_plain_forwards_are_back(traced):
     model = lcv.build("raft-small")
     compiled = Compiled(model)
+    weights = [p for p in model.parameters() if p.ndim == 4]
+    assert all(p.is_contiguous(memory_format=torch.channels_last) for p in weights)
     with compiled.active():
         assert "forward" in vars(model.fnet)
         assert "upsample" in vars(model)

@@ -45,10 +45,21 @@ def test_the_picture_has_the_curve_the_zero_flow_error_and_the_goal(tmp_path):
     config = logged(tmp_path / "run", goal=0.6)
     (axis,) = curve_figure(*read_curves(config.folder), config.goal).axes
     drawn = {line.get_label(): line.get_xydata().tolist() for line in axis.get_lines()}
+    looks = {
+        line.get_label(): (line.get_linestyle(), line.get_linewidth(), line.get_marker() or "None")
+        for line in axis.get_lines()
+    }
+    assert looks["training"] == ("-", 0.7, "None")
+    assert looks["p, 2.00 px at the end"][:2] == ("-", 1.4)
+    assert looks["p, zero flow: 5.00 px"] == ("--", 1, "None")
+    assert looks["60% of it: 3.00 px"] == (":", 1, "None")
+    assert axis.get_ylim()[0] == 0
     assert drawn["training"] == [[50, 5.5], [100, 4.5]]
     assert drawn["p, 2.00 px at the end"] == [[100, 4.0], [200, 2.0]]
-    assert {y for _, y in drawn["p, zero flow: 5.00 px"]} == {5.0}
-    assert {y for _, y in drawn["60% of it: 3.00 px"]} == {3.0}
+    assert drawn["p, zero flow: 5.00 px"] == [[0, 5.0], [200, 5.0]]
+    assert drawn["60% of it: 3.00 px"] == [[0, 3.0], [200, 3.0]]
+    assert drawn["k, 7.00 px at the end"] == [[200, 7.0]]
+    assert len(drawn) == 5
 
     lines = leave_curve(config)
     path = tmp_path / "run" / "curve.png"

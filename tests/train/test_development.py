@@ -12,7 +12,14 @@ from torch import nn
 from lcv.models.types import FlowOutput
 from lcv.train import run
 from lcv.train.checkpoint import read
-from lcv.train.development import AT_ONCE, PAIRS, Development, motion_boundaries, regions
+from lcv.train.development import (
+    AT_ONCE,
+    PAIRS,
+    Development,
+    PerPair,
+    motion_boundaries,
+    regions,
+)
 from lcv.train.distributed import Processes
 from lcv.train.log import read_log
 
@@ -37,6 +44,44 @@ def test_boundaries_are_where_motion_changes():
     zoom = torch.linspace(-1, 1, 30).view(1, 1, 1, 30).expand(1, 2, 20, 30)
     assert not motion_boundaries(0.3 * zoom).any()
     assert motion_boundaries(flow.mT).nonzero()[:, 2].unique().tolist() == [11]
+
+
+@pytest.mark.parametrize("axis", [2, 3])
+def test_boundaries_are_sundarams(axis):
+    """From a pixel to the next (a, 0) → (a, b): b² > 0.01 a² + 0.002, the motion of the first."""
+    for a, b in ((0.0, 0.002**0.5), (1.0, 0.012**0.5), (10.0, 1.002**0.5)):
+        for more, found in ((0.999, 0), (1.001, 1)):
+            flow = torch.zeros(1, 2, 4, 4)
+            flow[:, 0] = a
+            flow.select(axis, 2)[:, 1] = flow.select(axis, 3)[:, 1] = more * b
+            assert motion_boundaries(flow).sum() == 4 * found, (a, more)
+
+
+def test_the_error_of_each_pair_is_written_to_a_millionth(tmp_path, monkeypatch):
+    monkeypatch.setattr("lcv.train.development.DEVELOPMENT", dict.fromkeys(["a", "b"]))
+    errors = torch.tensor([[[1.0, 0.0, 1.0], [3.0, 0.0, 0.0]], [[0.0, 5.0, 0.0], [0.0, 0.0, 2.0]]])
+    pixels = torch.tensor([[[1.0, 0.0, 2.0], [3.0, 0.0, 4.0]], [[0.0, 1.0, 0.0], [0.0, 0.0, 9.0]]])
+    per_pair = PerPair(errors.double(), pixels.double())
+    for step in (2, 4):
+        per_pair.write(tmp_path / "development.json", step)
+    assert (tmp_path / "development.json").read_text(encoding="utf-8") == (
+        '{"format": "lcv development 1", "step": 4, '
+        '"epe": {"a": [0.666667, 0.428571], "b": [5.0, 0.222222]}}\n'
+    )
+    assert per_pair.numbers() == pytest.approx(
+        {
+            "epe": (0.5 + 0.7) / 2,
+            "a/epe": 0.5,
+            "b/epe": 0.7,
+            "boundary": 1.0,
+            "a/boundary": 1.0,
+            "out_of_frame": 5.0,
+            "b/out_of_frame": 5.0,
+            "interior": (1 / 6 + 2 / 9) / 2,
+            "a/interior": 1 / 6,
+            "b/interior": 2 / 9,
+        }
+    )
 
 
 def test_regions_are_apart():

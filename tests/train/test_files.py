@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from dataclasses import fields, replace
 from itertools import islice
@@ -12,10 +13,10 @@ import torch
 
 from lcv.data.augment import AUGMENTATIONS, augment, pad_samples
 from lcv.errors import ArgumentError, FileError
-from lcv.train import DataConfig, PartConfig, TrainConfig, run
+from lcv.train import DataConfig, LossConfig, PartConfig, TrainConfig, files, run
 from lcv.train.batches import make_source
 from lcv.train.distributed import Processes
-from lcv.train.files import Files, _begin_worker, name_of
+from lcv.train.files import Files, Reader, _begin_worker, name_of
 from testing import datasets
 
 CPU = torch.device("cpu")
@@ -59,7 +60,8 @@ def test_a_worker_whose_run_is_gone_before_it_has_begun_goes_too(is_parent, stat
     child = os.fork()
     if not child:
         _begin_worker(run_of_it, 0)
-        os._exit(0)
+        handlers = {signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        os._exit(0 if handlers == {signal.SIG_IGN} else 3)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == status
 
 
@@ -69,10 +71,67 @@ def test_batches_are_the_same_at_any_number_of_workers(root):
         assert batch.image1.shape == (4, 3, 48, 64)
         assert batch.flow.shape == (4, 2, 48, 64)
         assert batch.valid.dtype == torch.bool
+        assert torch.equal(batch.weight, torch.ones(4, 1, 48, 64))
     for one, other in zip(
         alone, take(source_of(config_of(root, workers=2, ahead=3)), 0, 4), strict=True
     ):
         assert_same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("workers", "ahead", "prefetch"), [(0, 4, None), (2, 3, 2), (2, 4, 2), (4, 1, 1), (1, 3, 3)]
+)
+def test_workers_hold_as_many_batches_ready_as_are_wanted(
+    root, monkeypatch, workers, ahead, prefetch
+):
+    asked = []
+    monkeypatch.setattr(files, "DataLoader", lambda *_, **words: asked.append(words) or iter(()))
+    assert list(source_of(config_of(root, workers=workers, ahead=ahead)).batches(3)) == []
+    (words,) = asked
+    assert (words["num_workers"], words["prefetch_factor"]) == (workers, prefetch)
+    assert words["multiprocessing_context"] == ("spawn" if workers else None)
+    assert words["pin_memory"] is False
+    assert words["collate_fn"]("as it is") == "as it is"
+    assert words["worker_init_fn"].args == (os.getpid(),)
+    first = next(iter(words["batch_sampler"]))
+    assert [item.index for item in first] == [12, 13, 14, 15]
+
+
+def test_without_supervision_no_truth_is_known(root):
+    config = replace(config_of(root), loss=LossConfig("unsupervised", iters=None))
+    source = source_of(config)
+    assert all(item.record.flow is None for item in source.items(0))
+    (batch,) = take(source, 0, 1)
+    assert torch.equal(batch.flow, torch.zeros(4, 2, 48, 64))
+    assert torch.equal(batch.valid, torch.zeros(4, 1, 48, 64, dtype=torch.bool))
+
+
+def test_the_orders_of_two_epochs_are_kept(root):
+    source = source_of(config_of(root))
+    for epoch in (0, 1, 2, 1, 3):
+        source.item(12 * epoch)
+    assert sorted(source._orders) == [2, 3]
+
+
+def test_a_reader_groups_samples_by_part_and_reads_no_maps(root):
+    source, asked = source_of(config_of(root)), []
+
+    class Noted:
+        def __init__(self, record) -> None:
+            self.record = record
+
+        def read(self, maps):
+            asked.append(maps)
+            return self.record.read(maps)
+
+    items = [replace(item, record=Noted(item.record)) for item in map(source.item, range(6))]
+    groups = Reader().__getitems__(items)
+    assert asked == [False] * 6
+    parts = [item.part for item in items]
+    assert [group.part for group in groups] == list(dict.fromkeys(parts))
+    for group in groups:
+        places = [k for k in range(6) if parts[k] == group.part]
+        assert (group.places, group.indices.tolist()) == (places, places)
 
 
 def test_batches_are_the_same_from_any_step_on(root):
@@ -201,7 +260,12 @@ def test_a_run_on_files_resumes_to_the_bit(root, tiny, tmp_path):
         ((replace(SINTEL, weight=0),), {}, "the weight of sintel-training is 0"),
         ((replace(SINTEL, options={"split": "test"}),), {}, "frame_0001 has no truth to train on"),
         ((replace(KITTI, augmentation="raft-sintel"),), {}, "has holes, over which the augment"),
-        ((KITTI,), {"exclude": ("kitti/07",)}, "no sample 'kitti/07'; there is 'kitti2015/0000"),
+        (
+            (SINTEL, KITTI),
+            {"exclude": ("kitti2015/00007_10",)},
+            "no sample 'kitti2015/00007_10'; there is 'kitti2015/000007_10'",
+        ),
+        ((SINTEL, KITTI), {"exclude": ("?",)}, r"no sample '\?'; there is 'kitti2015/000000_10'"),
         (
             (KITTI,),
             {"exclude": ("kitti2015/000000_10", "kitti2015/000007_10")},

@@ -6,8 +6,10 @@ import json
 import math
 import os
 import signal
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,9 +19,11 @@ from lcv.inner_product import InnerProduct
 from lcv.models.cards import save_weights
 from lcv.train import LossConfig, ModelConfig, OptimConfig, run
 from lcv.train.batches import Procedural
-from lcv.train.checkpoint import read
+from lcv.train.checkpoint import Position, read
+from lcv.train.distributed import Processes
 from lcv.train.log import read_log
-from lcv.train.loop import NotFinite
+from lcv.train.loop import NotFinite, Run
+from lcv.train.step import NEVER
 
 
 def same(one, other):
@@ -63,6 +67,141 @@ def test_a_limit_of_time_stops_and_saves(tiny, tmp_path):
     assert sorted(p.name for p in (tmp_path / "run").glob("*.safetensors")) == [
         "weights.safetensors"
     ]
+
+
+def test_a_run_has_the_minutes_it_is_given_and_is_left_in_good_order(tiny, monkeypatch):
+    done = []
+
+    class Told:
+        def __init__(self, *given) -> None:
+            self.step = SimpleNamespace(let_go=lambda: done.append("let go"))
+            done.append(given[2:])
+
+        def go(self, until, deadline):
+            done.append((until, deadline))
+            return "the network"
+
+    monkeypatch.setattr("lcv.train.loop.Run", Told)
+    monkeypatch.setattr("lcv.train.loop.leave", lambda: done.append("left"))
+    monkeypatch.setattr("time.monotonic", lambda: 1000.0)
+    assert run(tiny(), "auto", "cpu", (print,), until=3, minutes=2.0) == "the network"
+    assert done == [("auto", (print,)), (3, 1120.0), "let go", "left"]
+    done.clear()
+    run(tiny(), device="cpu")
+    assert done[1] == (None, math.inf)
+    done.clear()
+    with pytest.raises(ArgumentError, match="graph is True"):
+        run(tiny(graph=True), device="cpu")
+    assert done == ["left"]
+
+
+def test_what_is_due_after_which_step(tiny):
+    bare = object.__new__(Run)
+    for every, wanted in ((3, [2, 3, 4, 5, 6, 7, 8]), (0, [2, 4, 5, 6, 7, 8])):
+        bare.config = tiny(steps=9, log_every=2, save_every=5, validate_every=every)
+        due = []
+        for step in range(1, 9):
+            bare.position = Position(step)
+            due += [step] * bare.is_due(7)
+        assert due == wanted
+
+
+def test_what_is_attended_to_after_which_step(tiny, monkeypatch):
+    """The last step is reported but not saved: the run does that when it ends."""
+    now = iter(range(1000))
+    monkeypatch.setattr("time.perf_counter", lambda: next(now))
+    config = tiny(steps=9, log_every=4, save_every=3, validate_every=2)
+    bare = object.__new__(Run)
+    bare.config = config
+    for word in ("_report", "_validate", "save"):
+        monkeypatch.setattr(bare, word, lambda word=word: done.append(word), raising=False)
+    found = {}
+    for step in range(1, 8):
+        done = []
+        bare.position = Position(step)
+        bare.begin()
+        bare.attend(7)
+        found[step] = done
+    assert found == {
+        1: [],
+        2: ["_validate"],
+        3: ["save"],
+        4: ["_report", "_validate"],
+        5: [],
+        6: ["_validate", "save"],
+        7: ["_report"],
+    }
+    assert bare._since == 7
+
+
+def test_the_clock_stands_while_a_run_is_looked_at(tiny, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    bare = object.__new__(Run)
+    bare.config, bare.position = tiny(log_every=10, validate_every=3, save_every=3), Position(2)
+    bare.begin()
+    clock[0] += 5.0  # a step
+    bare.position.step += 1
+
+    def takes_long():
+        clock[0] += 50.0
+
+    bare._validate = bare.save = takes_long
+    bare.attend(9)
+    assert (bare._since, clock[0] - bare._began) == (2, 5.0)
+
+
+def test_speed_and_rate_in_the_log_are_of_the_steps_since_the_last_line(tiny, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    bare = object.__new__(Run)
+    optim = OptimConfig(lr=1.0, schedule="steps", drops=(4, 5))
+    bare.config, bare.position = tiny(optim=optim, batch=6), Position(2)
+    bare.processes = Processes(0, 1, torch.device("cpu"))
+    bare.step = SimpleNamespace(read=lambda: {"loss": 7.0}, failed_at=NEVER)
+    bare.model, written = torch.nn.Module(), []
+    bare.log = SimpleNamespace(write=lambda *words, **values: written.append((words, values)))
+    bare.begin()
+    clock[0] += 4.0
+    bare.position.step = 5
+    bare._report()
+    assert written == [(("train", 5), {"loss": 7.0, "pairs_per_second": 4.5, "lr": 0.5})]
+    bare.processes = Processes(1, 2, torch.device("cpu"))
+    bare._report()
+    assert len(written) == 1, "the first process writes for all"
+
+
+def test_at_the_end_there_is_a_validation_where_none_was_due(tiny, monkeypatch):
+    for steps, until, every, wanted in (
+        (5, 5, 2, ["_validate", "save", True]),
+        (4, 4, 2, ["save", True]),
+        (5, 4, 3, ["save", False]),
+        (5, 5, 0, ["save", True]),
+    ):
+        done = []
+        bare = object.__new__(Run)
+        bare.config, bare.position = tiny(steps=steps, validate_every=every), Position(until)
+        bare.processes = Processes(0, 1, torch.device("cpu"))
+        bare.step = SimpleNamespace(failed_at=NEVER)
+        for word in ("_validate", "save"):
+            setattr(bare, word, lambda word=word, done=done: done.append(word))
+        bare._write_weights = done.append
+        bare.finish()
+        assert done == wanted
+
+
+def test_a_file_that_cannot_be_read_ends_the_run_but_what_was_learned_is_saved():
+    def broken():
+        yield 1
+        raise FileError("a.png: is cut short")
+
+    bare, saved, batches = object.__new__(Run), [], broken()
+    bare.save = lambda: saved.append(True)
+    assert bare._next(batches) == 1
+    assert saved == []
+    with pytest.raises(FileError, match=r"a\.png: is cut short"):
+        bare._next(batches)
+    assert saved == [True]
 
 
 def test_a_ctrl_c_in_the_last_step_is_not_lost(tiny, capfd):
@@ -212,6 +351,39 @@ def test_a_sample_with_nan_is_named_and_can_be_left_out(tiny, tmp_path, monkeypa
     model = run(replace(config, data=data), resume="auto", device="cpu")
     assert all(torch.isfinite(v).all() for v in model.state_dict().values())
     assert read(tmp_path / "run" / "checkpoints" / "last.pt")["step"] == 6
+
+
+def test_each_sample_is_looked_at_alone_with_what_was_drawn_for_its_step():
+    """One has a loss, another a gradient that is not finite; a sound one comes after each."""
+    bare, weight = object.__new__(Run), torch.nn.Parameter(torch.ones(()))
+    number, seen, alone = torch.tensor(9), [], []
+
+    @contextmanager
+    def apart():
+        alone.append(True)
+        yield
+
+    def forward(batch):
+        seen.append(int(number))
+        return batch(weight), None
+
+    def zero_grad():
+        weight.grad = None
+
+    samples = {
+        "sound": lambda w: 2 * w,
+        "endless": lambda w: w / 0,
+        "sound too": lambda w: 3 * w,
+        "steep": lambda w: (w - 1).sqrt(),
+        "sound as well": lambda w: w,
+    }
+    bare.processes = Processes(0, 1, torch.device("cpu"))
+    bare.step = SimpleNamespace(number=number, alone=apart, _forward=forward)
+    bare.source = SimpleNamespace(one_by_one=lambda step: samples.items())
+    bare.optimisers = SimpleNamespace(zero_grad=zero_grad, parameters=[weight])
+    assert bare._find_guilty(4) == ["endless", "steep"]
+    assert seen == [4] * 5
+    assert len(alone) == 5, "no gradient is shared with other processes"
 
 
 def test_a_disk_that_is_full_leaves_the_last_checkpoint_intact(tiny, tmp_path, monkeypatch):

@@ -13,9 +13,9 @@ import lcv
 from lcv.errors import WeightsError
 from lcv.models.cards import Card, save_weights
 from lcv.models.published import PUBLISHED, sha256_of
-from lcv.train import ModelConfig, OptimConfig, run
+from lcv.train import DataConfig, LossConfig, ModelConfig, OptimConfig, PartConfig, run
 from lcv.train.network import make_model
-from lcv.train.origin import last_scores, start_of
+from lcv.train.origin import card_of, commit_words, last_scores, recipe_words, start_of
 from testing.shared import shared
 
 
@@ -122,6 +122,88 @@ def test_the_last_validation_is_the_one_that_counts(tiny):
     ]
     assert last_scores(entries, tiny()) == {"validation after step 4": {"a/epe": 2.0}}
     assert last_scores(entries[2:], tiny()) == {}
+    assert list(last_scores(entries, tiny(validate_iters=3))) == [
+        "validation after step 4, 3 iterations"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "step", "words"),
+    [
+        (
+            {},
+            6,
+            "6 steps of 2 pairs at 64×64, 2 iterations, sequence loss, adamw, one_cycle to 0.0004",
+        ),
+        (
+            {"steps": 1, "batch": 1, "loss": LossConfig(iters=1)},
+            1,
+            "1 step of 1 pair at 64×64, 1 iteration, sequence loss, adamw, one_cycle to 0.0004",
+        ),
+        (
+            {"loss": LossConfig("unsupervised", iters=None, stage="photometric")},
+            5,
+            "steps 1 to 5 of 6 of 2 pairs at 64×64, unsupervised loss (photometric), adamw, "
+            "one_cycle to 0.0004",
+        ),
+        (
+            {"first_step": 6, "data": DataConfig(occluded_weight=0.5, size=(64, 96))},
+            6,
+            "steps 7 to 6 of 6 of 2 pairs at 64×96, fresh moments of the optimiser, 2 iterations, "
+            "sequence loss, hidden pixels count 0.5, departed ones 1, adamw, one_cycle to 0.0004",
+        ),
+        (
+            {"data": DataConfig(out_of_frame_weight=0.25, size=(64, 64)), "ema": 0.99},
+            6,
+            "6 steps of 2 pairs at 64×64, 2 iterations, sequence loss, hidden pixels count 1, "
+            "departed ones 0.25, adamw, one_cycle to 0.0004, weights averaged (0.99)",
+        ),
+        (
+            {"optim": OptimConfig("sgd", lr=0.1, lr_end=0.01, schedule="linear")},
+            6,
+            "6 steps of 2 pairs at 64×64, 2 iterations, sequence loss, sgd, linear 0.1 to 0.01",
+        ),
+    ],
+)
+def test_a_recipe_in_words(tiny, changes, step, words):
+    assert recipe_words(tiny(**changes), step) == f"{words}, float32"
+
+
+def test_a_card_goes_on_with_the_one_before(tiny, monkeypatch):
+    monkeypatch.setattr("lcv.train.origin.commit_words", lambda: "c2")
+    parts = (PartConfig("sintel", "raft-sintel", weight=3), PartConfig("kitti", "raft-kitti"))
+    config = tiny(data=DataConfig("files", parts=parts, size=(64, 64)), seed=4, name="B")
+    words = recipe_words(config, 6)
+    start = Card("chairs", "begun", "c1", 9, "MIT", {"old": 1}, ["a"], {"file": "f", "sha256": "0"})
+    assert card_of(config, start, 6, {"new": 2}, ["b"]) == Card(
+        data="chairs; then 3×sintel + 1×kitti",
+        recipe=f"begun (commit c1); then {words}",
+        commit="c2",
+        seed=4,
+        licence="MIT",
+        scores={"new": 2},
+        notes=["a", "b"],
+        source={"file": "f", "sha256": "0"},
+        progress={"stage": "B", "step": 6, "steps": 6},
+    )
+    for before in ("c2", ""):
+        again = card_of(config, replace(start, commit=before), 6, {}, [])
+        assert again.recipe == f"begun; then {words}"
+    same = replace(start, recipe="", data="chairs; then 3×sintel + 1×kitti")
+    card = card_of(config, same, 6, {}, [])
+    assert (card.data, card.recipe) == (same.data, f"from f, {words}")
+    assert card_of(config, None, 6, {}, []).recipe == f"from random weights, {words}"
+    assert card_of(tiny(), None, 6, {}, []).data == "procedural quick"
+
+
+@pytest.mark.parametrize(
+    ("commit", "modified", "words"),
+    [(None, None, ""), ("c1", False, "c1"), ("c1", True, "c1, with changes")],
+)
+def test_the_commit_in_words(monkeypatch, commit, modified, words):
+    found = {"commit": commit, "modified": modified}
+    monkeypatch.setattr("lcv.train.origin.provenance", lambda: found)
+    assert commit_words() == words
 
 
 def test_weights_of_another_network_are_named(tiny, begun):

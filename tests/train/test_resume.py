@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import fields, replace
 from pathlib import Path
@@ -161,6 +162,41 @@ def test_a_run_may_become_longer_and_says_so_but_not_shorter_than_it_is(tiny):
     ]
     with pytest.raises(ArgumentError, match="steps is 1, and 2 are done already; say 2 or more"):
         check_resumed(content_of(config), replace(config, steps=1), own(config))
+
+
+def test_the_checkpoint_of_a_refusal_is_named_by_its_run_where_it_lies_in_one(tiny):
+    config = tiny()
+    for path, name in ((own(config), config.folder), (Path("/x/y/z.pt"), "/x/y/z.pt")):
+        other = replace(config, precision="float64")
+        with pytest.raises(ArgumentError, match=f" when the run of {name} began, and it decides"):
+            check_resumed(content_of(config), other, path)
+
+
+def test_the_weights_that_a_run_began_with_may_lie_elsewhere(tiny, tmp_path):
+    config = tiny(model=ModelConfig("raft-small", weights="/old/a.pt"))
+    moved = replace(config, model=replace(config.model, weights=str(tmp_path / "b.pt")))
+    (tmp_path / "b.pt").write_bytes(b"the weights")
+    sha256 = hashlib.sha256(b"the weights").hexdigest()
+    content = {**content_of(config), "start": {"source": {"file": "a.pt", "sha256": sha256}}}
+    assert check_resumed(content, moved, own(config)) == []
+    for start in (None, {"source": None}, {"source": {"sha256": "0"}}):
+        with pytest.raises(
+            ArgumentError, match=r"model\.weights is .*b\.pt', but was '/old/a\.pt'"
+        ):
+            check_resumed({**content, "start": start}, moved, own(config))
+    plain = replace(config, model=replace(config.model, weights=None))
+    with pytest.raises(ArgumentError, match=r"model\.weights is None, but was '/old/a\.pt'"):
+        check_resumed(content, plain, own(config))
+
+
+def test_a_checkpoint_that_does_not_tell_its_processes_is_not_asked_for_them(tiny):
+    config = tiny(loss=LossConfig("multiscale"))
+    model = build("raft-small", "euclidean")
+    content = content_of(config)
+    other = replace(config, accumulate=2)
+    assert check_passes(content, other, 1, model, own(config)) == []
+    del content["config"]["accumulate"]
+    assert check_passes({**content, "processes": 1}, other, 1, model, own(config)) == []
 
 
 def test_a_checkpoint_of_an_older_version_lacks_what_was_not_there_yet(tiny):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -131,3 +132,89 @@ def test_what_cannot_be_planned_is_said(stages, tmp_path):
     (tmp_path / "run" / "B" / "checkpoints" / "last.pt").touch()
     with pytest.raises(ArgumentError, match="B: holds a run already; resume it"):
         next(stages_left(made))
+
+
+def test_the_minutes_that_are_left_pass_from_stage_to_stage(stages, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    left = stages_left(stages(), minutes=10.0)
+    first, minutes = next(left)
+    assert (first.name, first.half, minutes) == ("A", True, 10.0)
+    now[0] += 180
+    Path(first.folder).mkdir(parents=True)
+    (Path(first.folder) / "weights.safetensors").touch()
+    second, minutes = next(left)
+    assert (second.name, minutes) == ("B", 7.0)
+    assert second.model.weights == f"{first.folder}/weights.safetensors"
+    assert list(left) == [], "the last one was stopped"
+    assert [minutes for _, minutes in stages_left(stages(), resume="auto")] == [None]
+
+
+def test_side_by_side_they_stop_when_the_minutes_are_over_and_one_that_fails_fails_all(
+    stages, monkeypatch
+):
+    now, asked = [1000.0], []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def together(configs, device, stop):
+        told = []
+        for passed in (119, 121):
+            now[0] = 1000.0 + passed
+            told.append(stop())
+        asked.append(([config.name for config in configs], device, told))
+        return [SimpleNamespace(error=error) for error in failing]
+
+    monkeypatch.setattr("lcv.train.stages.run_together", together)
+    networks = [stages(folder=stages()["A"].folder + name) for name in "xy"]
+    failing = [None, None]
+    run_stages_together(networks, "cpu", minutes=2.0)
+    assert asked == [(["A", "A"], "cpu", [False, True])], "B waits for A to be done"
+    failing = [None, FileError("no more room")]
+    with pytest.raises(FileError, match="no more room"):
+        run_stages_together(networks, "cpu")
+
+
+def test_a_run_of_one_stage_keeps_its_folder_and_goes_on_where_it_was(tiny, tmp_path):
+    (alone,) = plan({"": tiny()})
+    assert alone == tiny()
+    start = tmp_path / "start.safetensors"
+    save_weights(
+        lcv.build("raft-small"), start, Card(progress={"stage": "", "step": 4, "steps": 6})
+    )
+    (later,) = plan({"": tiny()}, str(start))
+    assert (later.first_step, later.model.weights, later.folder) == (4, str(start), tiny().folder)
+    inside = Path(tiny().folder) / "start.safetensors"
+    inside.parent.mkdir()
+    for path in (start, start.with_suffix(".json")):
+        path.rename(inside.parent / path.name)
+    with pytest.raises(ArgumentError, match="lies in the folder of stage this run, where it would"):
+        plan({"": tiny()}, str(inside))
+
+
+def test_where_weights_go_on(stages, tmp_path, monkeypatch):
+    start = tmp_path / "start.safetensors"
+    monkeypatch.setattr("lcv.train.stages.find", Path)
+    for progress, only, wanted in (
+        ({"stage": "A", "step": 2, "steps": 3}, None, [("A", 2), ("B", 0)]),
+        ({"stage": "A", "step": 2, "steps": 3}, "A", [("A", 2)]),
+        ({"stage": "A", "step": 2, "steps": 3}, "B", [("B", 0)]),
+        ({"stage": "A", "step": 3, "steps": 3}, None, [("B", 0)]),
+        ({"stage": "A", "step": 3}, None, [("B", 0)]),
+        ({"stage": "A", "step": 2}, None, [("A", 2), ("B", 0)]),
+        ({"stage": "B", "step": 1, "steps": 2}, None, [("B", 1)]),
+        ({"stage": "A", "step": None, "steps": 3}, "B", [("B", 0)]),
+        ({"stage": "C", "step": 1, "steps": 3}, "B", [("B", 0)]),
+    ):
+        card = Card(progress=progress)
+        monkeypatch.setattr("lcv.train.stages.card_from", lambda *_, card=card: card)
+        found = plan(stages(), str(start), only)
+        assert [(config.name, config.first_step) for config in found] == wanted
+        assert found[0].model.weights == str(start)
+
+
+def test_a_run_of_one_stage_that_is_done_is_looked_at_again(tiny):
+    """By itself it says whether more steps are wanted; among others a stage that is done is left."""
+    Path(tiny().folder).mkdir()
+    (Path(tiny().folder) / "weights.safetensors").touch()
+    assert len(list(stages_left({"": tiny()}, resume="auto"))) == 1
+    assert len(list(stages_left({"": tiny()}, resume="last.pt"))) == 1

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from lcv.errors import ArgumentError, FileError
+from lcv.inner_product import INNER_PRODUCTS
 from lcv.train import together
 from lcv.train.batches import Procedural
 from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
-from lcv.train.kept import Kept
+from lcv.train.distributed import Processes
 from lcv.train.log import read_log
 from lcv.train.loop import run
 from lcv.train.step import Step
@@ -127,6 +129,67 @@ def test_a_batch_that_cannot_be_had_ends_all_after_a_save(tmp_path, monkeypatch)
     assert (tmp_path / "diagonal" / "checkpoints" / "last.pt").exists()
 
 
+def test_one_that_cannot_begin_has_done_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        together, "make_source", lambda *_: SimpleNamespace(batches=lambda _: iter(()))
+    )
+    (config,) = configs(tmp_path, "diagonal")
+    wrong = replace(config, model=replace(config.model, weights=str(tmp_path / "no.pt")))
+    (ended,) = run_together([wrong], "cpu")
+    assert (ended.model, ended.steps) == (None, 0)
+    assert "no.pt" in str(ended.error)
+
+
+def test_the_pace_is_told_in_seconds_a_step_of_all(tmp_path, monkeypatch):
+    """Of runs that take no time: the clock goes on by a second whenever it is looked at."""
+    clock, told = [0.0], []
+
+    def look():
+        clock[0] += 1.0
+        return clock[0]
+
+    monkeypatch.setattr("time.perf_counter", look)
+    group = object.__new__(together._Group)
+    group.last, group.device, group.ended, group.configs = 5, torch.device("cpu"), {}, [None]
+    group.source = SimpleNamespace(batches=lambda step: iter(range(9)))
+    position = SimpleNamespace(step=0)
+
+    def take(batch):
+        position.step += 1
+
+    group.runs = {
+        0: SimpleNamespace(
+            position=position,
+            begin=lambda: None,
+            take=take,
+            is_due=lambda last: position.step in (3, 5),
+            attend=lambda last: None,
+            finish=lambda: None,
+            result="net",
+        )
+    }
+    group.lanes = {0: together._Lane(group.device)}
+    (ended,) = group.go(lambda: False, lambda step, seconds: told.append((step, seconds)))
+    assert told == [(3, 1 / 3), (5, 1 / 2)]
+    assert (ended.model, ended.steps, ended.error) == ("net", 5, None)
+
+
+def test_who_asks_the_solver():
+    found = {name: together._solves(INNER_PRODUCTS[name](3)) for name in INNER_PRODUCTS}
+    assert {name for name, solves in found.items() if solves} == {
+        "elliptical",
+        "rotation",
+        "riemannian",
+    }
+
+
+def test_several_processes_are_refused(tmp_path, monkeypatch):
+    two = Processes(0, 2, torch.device("cpu"))
+    monkeypatch.setattr(together, "join", lambda device: two)
+    with pytest.raises(ArgumentError, match="side by side share one process; start them without"):
+        run_together(configs(tmp_path, "diagonal"), "cpu")
+
+
 def test_runs_on_other_batches_are_refused(tmp_path):
     one, other = configs(tmp_path, "euclidean", "diagonal")
     with pytest.raises(ArgumentError, match="seed is 0 in one run and 1 in another"):
@@ -145,34 +208,6 @@ def test_runs_on_other_batches_are_refused(tmp_path):
 )
 def test_those_that_solve_share_a_lane_and_the_others_spread(solving, places):
     assert share_lanes(solving, 3) == places
-
-
-class TestKept:
-    pair = (torch.zeros(1, 3, 4, 4), torch.zeros(1, 3, 4, 4), torch.zeros(1, 2, 4, 4))
-    pair = (*pair, torch.ones(1, 1, 4, 4, dtype=torch.bool))
-    size = 8 * 16 * 4 + 16
-
-    def count(self, kept, name):
-        made = []
-
-        def make():
-            made.append(name)
-            yield from [self.pair] * 3
-
-        assert [len(list(kept.pairs(name, make))) for _ in range(2)] == [3, 3]
-        return len(made)
-
-    def test_pairs_are_made_once_while_there_is_room(self):
-        kept = Kept(most=6 * self.size)
-        assert self.count(kept, "a") == 1
-        assert self.count(kept, "b") == 1
-        assert self.count(kept, "c") == 2
-        assert kept.bytes == 6 * self.size
-
-    def test_what_was_not_seen_to_its_end_is_not_kept(self):
-        kept = Kept()
-        next(kept.pairs("a", lambda: iter([self.pair] * 2)))
-        assert kept.bytes == 0
 
 
 @pytest.mark.gpu

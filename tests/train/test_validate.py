@@ -6,8 +6,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -102,6 +104,78 @@ def test_what_cannot_be_validated_on_is_said_when_the_run_begins(sintel, where, 
         validation_of(sintel, x=where)
 
 
+def test_the_held_out_pairs_are_always_the_same(tiny, monkeypatch):
+    """48 scenes of a seed of their own, on which every number of a procedural validation rests."""
+    asked = []
+
+    def made(recipe, seed, indices, size, device, textures):
+        asked.append((recipe, seed, list(indices), size, textures))
+        flow = torch.zeros(len(indices), 2, 2, 2)
+        return SimpleNamespace(image1=flow, image2=flow, flow=flow, occluded=flow[:, :1] > 0)
+
+    monkeypatch.setattr("lcv.train.validate.generate", made)
+    monkeypatch.setattr("lcv.train.validate.texture_bank", lambda _, part, __: part)
+    config = tiny()
+    for _, _, _, valid in held_out_pairs(config, CPU):
+        assert valid.all()
+    eights = [list(range(k, k + 8)) for k in range(0, 48, 8)]
+    assert asked == [(RECIPES["quick"], 1 << 31, each, (64, 64), "held-out") for each in eights]
+    asked.clear()
+    files = replace(config, data=replace(config.data, source="files"))
+    assert len(list(held_out_pairs(files, CPU, 1, 4))) == 2
+    assert [(recipe, indices) for recipe, _, indices, _, _ in asked] == [
+        (RECIPES["training"], eights[1]),
+        (RECIPES["training"], eights[5]),
+    ]
+
+
+def test_of_many_pairs_without_truth_up_to_16_are_compared(tiny, tmp_path):
+    for k in range(34):
+        (tmp_path / f"{k:02d}.png").touch()
+    config = tiny(
+        validate_every=1,
+        loss=LossConfig("unsupervised", iters=None),
+        validation={"film": SplitConfig("frames")},
+        best="film/census",
+    )
+    config = replace(config, data=replace(config.data, root=str(tmp_path)))
+    found = Validation(config, ALONE)
+    assert [record.name[-2:] for record in found.without_truth["film"]] == [
+        f"{k:02d}" for k in range(0, 33, 3)
+    ]
+    assert found.records == {}
+    found.check_best()
+    with pytest.raises(ArgumentError, match="best is 'film/epe', .* less is better: film/census$"):
+        Validation(replace(config, best="film/epe"), ALONE).check_best()
+    Validation(replace(config, best="film/epe", validate_every=0), ALONE).check_best()
+    Validation(replace(config, best="film/epe", validation={}), ALONE).check_best()
+
+
+def test_a_frame_that_is_smaller_than_the_crop_is_seen_whole(tiny):
+    image = np.arange(30 * 70 * 3, dtype=np.uint8).reshape(30, 70, 3)
+    record = SimpleNamespace(read=lambda: SimpleNamespace(image1=image, image2=image[::-1]))
+    one, two = Validation(tiny(), ALONE)._middles(record, torch.float64)
+    wanted = torch.from_numpy(image[:, 3:67].copy()).movedim(2, 0)[None].double()
+    assert torch.equal(one, wanted)
+    assert torch.equal(two, wanted.flip(2))
+
+
+def test_pairs_that_are_kept_have_the_name_of_their_dataset(tiny, monkeypatch):
+    asked = []
+    monkeypatch.setattr("lcv.train.validate.held_out_pairs", lambda *words: iter([words[1:]]))
+
+    class Named:
+        def pairs(self, name, make):
+            asked.append(name)
+            return make()
+
+    config = tiny(validate_every=1, validation={"p": "procedural"})
+    assert list(Validation(config, ALONE, Named())._share("p")) == [(CPU, 0, 1)]
+    assert asked == ["validation p"]
+    assert list(Validation(config, ALONE)._share("p")) == [(CPU, 0, 1)]
+    assert len(asked) == 1
+
+
 def test_a_run_that_never_validates_needs_no_dataset(sintel):
     config = replace(sintel, validation={"x": SplitConfig("chairs")}, validate_every=0)
     assert Validation(config, ALONE).records == {}
@@ -126,6 +200,7 @@ def test_the_first_pairs_are_shown(tiny, sintel):
     config = replace(sintel, validation={"p": "procedural", "s": SplitConfig("sintel")})
     shown = {}
     Validation(config, ALONE)(Still(), shown.__setitem__)
+    assert SAMPLES == 4
     assert list(shown) == [f"{name}/{i}" for name in "ps" for i in range(SAMPLES)]
     first = next(held_out_pairs(config, CPU))
     for i in range(SAMPLES):

@@ -24,7 +24,7 @@ from lcv.models.archive import read_torch_content
 class Position:
     """Where a run stands besides its tensors: steps taken, and the best validation so far."""
 
-    step: int = 0
+    step: int
     best: float | None = None
 
 

@@ -230,7 +230,7 @@ class TrainConfig:
             for name in ("steps", "batch", "accumulate", "log_every", "save_every")
             if getattr(self, name) < 1
         ]
-        if not 0 <= self.first_step <= max(0, self.steps):
+        if not 0 <= self.first_step <= self.steps:
             faults.append(
                 f"first_step is {self.first_step}, wanted from 0 to the {self.steps} steps there are"
             )

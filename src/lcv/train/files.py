@@ -283,7 +283,7 @@ def _without_truth(dataset: Dataset) -> Dataset:
 def _check_excluded(excluded: frozenset[str], datasets: Sequence[Dataset]) -> None:
     known = {name_of(record) for dataset in datasets for record in dataset}
     for name in sorted(excluded - known):
-        near = get_close_matches(name, known, n=1) or sorted(known)[:1]
+        near = get_close_matches(name, sorted(known)) or sorted(known)
         raise ArgumentError(f"data.exclude: there is no sample {name!r}; there is {near[0]!r}")
     if not known - excluded:
         raise ArgumentError("data.exclude leaves no sample to train on")

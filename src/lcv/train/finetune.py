@@ -197,13 +197,14 @@ def _listable(pairs: str | os.PathLike[str]) -> list[Record]:
 def _look_at(records: Sequence[Record]) -> tuple[tuple[int, int], bool]:
     """The smallest height and width, and whether any truth has holes, of up to 64 pairs."""
     step = -(-len(records) // LOOKED_AT)
-    height, width, holes = 2**31, 2**31, False
+    shapes, holes = [], False
     for record in records[::step]:
         sample = record.read(maps=False)
         assert sample.valid is not None
-        height, width = min(height, sample.valid.shape[0]), min(width, sample.valid.shape[1])
+        shapes.append(sample.valid.shape)
         holes = holes or record.sparse or not sample.valid.all()
-    return (height, width), holes
+    heights, widths = zip(*shapes, strict=True)
+    return (min(heights), min(widths)), holes
 
 
 def _line(record: Record) -> str:

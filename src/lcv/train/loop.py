@@ -326,7 +326,6 @@ class Run:
             fine = torch.isfinite(loss) & torch.isfinite(nn.utils.get_total_norm(gradients))
             if not bool(fine):
                 guilty.append(name)
-        self.optimisers.zero_grad()
         return self.processes.gather(guilty)
 
     def _write_weights(self, done: bool) -> None:

@@ -42,10 +42,12 @@ def card_of(
         recipe = f"{before.recipe}{other}; then {recipe}"
     else:
         recipe = f"from {before.source['file'] if before.source else 'random weights'}, {recipe}"
-    if before.data and not before.data.endswith(data):
+    if before.data.endswith(data):
+        data = before.data
+    elif before.data:
         data = f"{before.data}; then {data}"
     return Card(
-        data=data or before.data,
+        data=data,
         recipe=recipe,
         commit=commit,
         seed=config.seed,

@@ -161,10 +161,9 @@ class Step:
         """Hold the other processes no longer; no step can follow."""
         self.wrapped = self.model
 
-    def read(self, reset: bool = True) -> dict[str, float]:
+    def read(self) -> dict[str, float]:
         """Mean loss and EPE (where there is truth) since the last reading; waits for the device."""
         loss, epe, steps, judged = self.processes.mean(self.totals).tolist()
-        if reset:
-            self.totals.zero_()
+        self.totals.zero_()
         values = {"loss": loss / steps} if steps else {}
         return values | ({"epe": epe / judged} if judged else {})

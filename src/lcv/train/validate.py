@@ -208,8 +208,8 @@ class Validation:
         height, width = self.config.data.size
 
         def middle(image: np.ndarray) -> Tensor:
-            top = max(image.shape[0] - height, 0) // 2
-            left = max(image.shape[1] - width, 0) // 2
+            top = max((image.shape[0] - height) // 2, 0)
+            left = max((image.shape[1] - width) // 2, 0)
             cut = np.array(image[top : top + height, left : left + width])
             return torch.from_numpy(cut).movedim(2, 0)[None].to(self.processes.device, dtype)
 

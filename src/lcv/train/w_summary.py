@@ -22,6 +22,6 @@ def w_summary(model: nn.Module) -> dict[str, Any]:
         "w_smallest": float(summary.eigenvalues[0]),
         "w_largest": float(summary.eigenvalues[-1]),
         "w_distance": summary.distance,
-        "p_angle": float(summary.angles[-1]),
+        "p_angle": float(summary.angles.max()),
         "w_spectrum": summary.eigenvalues.tolist(),
     }
