@@ -7,13 +7,17 @@ import importlib
 import pkgutil
 
 
-def dataclasses_of(package: str) -> dict[str, tuple[bool, bool, bool]]:
-    """By name: whether each is frozen, compared by its fields, and shown with them."""
+def dataclasses_of(package: str, *names: str) -> dict[str, tuple[bool, bool, bool]]:
+    """By name: whether each is frozen, compared by its fields, and shown with them.
+
+    names: of modules; all without
+    """
     found = {}
     home = importlib.import_module(package)
-    for module in pkgutil.iter_modules(home.__path__, f"{package}."):
-        for name, each in vars(importlib.import_module(module.name)).items():
-            own = isinstance(each, type) and each.__module__ == module.name
+    names = names or tuple(module.name for module in pkgutil.iter_modules(home.__path__))
+    for module in (f"{package}.{name}" for name in names):
+        for name, each in vars(importlib.import_module(module)).items():
+            own = isinstance(each, type) and each.__module__ == module
             if own and dataclasses.is_dataclass(each):
                 how = each.__dataclass_params__
                 found[name] = how.frozen, how.eq, how.repr
