@@ -98,7 +98,9 @@ def test_all_mistakes_are_told_at_once(capsys):
     assert "steps is 0, wanted at least 1" in error
 
 
-@pytest.mark.parametrize(("held", "named"), [(1, "p0"), (3, "p0, p1, p2"), (5, "p0, p1, p2 and 2 more")])
+@pytest.mark.parametrize(
+    ("held", "named"), [(1, "p0"), (3, "p0, p1, p2"), (5, "p0, p1, p2 and 2 more")]
+)
 def test_a_plan_in_a_line(held, named):
     config = SimpleNamespace(
         model=SimpleNamespace(name="raft-small"),

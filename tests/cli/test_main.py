@@ -177,13 +177,22 @@ def test_too_much_memory_or_nesting_is_a_sentence(fails, capsys, monkeypatch):
         (["bench", "--model", "raft-tiny"], "lcv.bench"),
         (["predict", "{a}", "{b}", "-o", "{out}", "--model", "raft-tiny"], "lcv.predict.run"),
         (["eval", "--model", "raft-tiny", "--data", "benchmark"], "lcv.evaluate.protocols"),
-        (["submit", "kitti", "--model", "raft-tiny", "--data", "d", "-o", "o"], "lcv.evaluate.submit"),
-        (["robust", "--model", "raft-tiny", "--data", "benchmark", "-o", "o"], "lcv.evaluate.protocols"),
+        (
+            ["submit", "kitti", "--model", "raft-tiny", "--data", "d", "-o", "o"],
+            "lcv.evaluate.submit",
+        ),
+        (
+            ["robust", "--model", "raft-tiny", "--data", "benchmark", "-o", "o"],
+            "lcv.evaluate.protocols",
+        ),
         (["robust", "learn", "--model", "raft-tiny", "-o", "o"], "lcv.provenance"),
         (["export", "raft-tiny", "-o", "o.onnx"], "lcv.export"),
         (["inspect", "raft-tiny", "-o", "o"], "lcv.visual.inspection"),
         (["demo", "--models", "raft-tiny"], "lcv.demo.serve"),
-        (["ablate", "--model", "raft-tiny", "--weights", "random", "-o", "o"], "lcv.studies.ablation"),
+        (
+            ["ablate", "--model", "raft-tiny", "--weights", "random", "-o", "o"],
+            "lcv.studies.ablation",
+        ),
     ],
 )
 def test_an_unknown_network_is_refused_before_anything_large_is_loaded(

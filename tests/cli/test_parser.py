@@ -361,7 +361,9 @@ def test_gpus_by_number(monkeypatch):
         module.device_name("cuda")
     monkeypatch.undo()
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(argparse.ArgumentTypeError, match="is 'cuda:1', wanted cpu: there is no GPU"):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match="is 'cuda:1', wanted cpu: there is no GPU"
+    ):
         module.device_name("cuda:1")
 
 

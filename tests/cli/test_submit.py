@@ -106,5 +106,8 @@ def test_what_is_not_said_of_a_submission():
         chosen = _parser().parse_args([kind, "--data", "d", "-o", "o"])
         assert (chosen.kind, chosen.warm_start, chosen.iters) == (kind, None, None)
         assert not any((chosen.clip, chosen.partial, chosen.overwrite))
-    assert _parser().parse_args(["sintel", "--data", "d", "-o", "o", "--no-warm-start"]).warm_start is False
+    assert (
+        _parser().parse_args(["sintel", "--data", "d", "-o", "o", "--no-warm-start"]).warm_start
+        is False
+    )
     assert not _parser().parse_args(["check", "d", "--kind", "sintel"]).partial

@@ -191,7 +191,9 @@ def test_groups_of_other_sizes_weigh_by_their_frames():
 def test_scenes_are_taken_from_the_pairs():
     a, b = result({"a1": 1.0, "a2": 1.0, "b1": 1.0}), result({"a1": 2.0, "a2": 2.0, "b1": 5.0})
     (plain,), (grouped,) = compare(a, b, ["epe"]), compare(a, b, ["epe"], by_scene=True)
-    assert (grouped.low, grouped.high) == bootstrap_interval([1.0, 1.0, 4.0], groups=["a", "a", "b"])
+    assert (grouped.low, grouped.high) == bootstrap_interval(
+        [1.0, 1.0, 4.0], groups=["a", "a", "b"]
+    )
     assert (plain.low, plain.high) == bootstrap_interval([1.0, 1.0, 4.0])
     assert (plain.smaller, plain.equal, plain.larger, plain.sign_p) == (0, 0, 3, 0.25)
     assert [row.metric for row in compare(a, b)] == ["epe", "fl", "wauc"]

@@ -70,7 +70,9 @@ def test_a_file_alone_says_its_network(tmp_path):
 
 
 def test_without_a_pair_nothing_is_measured():
-    with pytest.raises(ArgumentError, match="evaluate: there is no pair to measure; wanted at least"):
+    with pytest.raises(
+        ArgumentError, match="evaluate: there is no pair to measure; wanted at least"
+    ):
         evaluate_entrant(Entrant("raft-small"), [], PROTOCOLS["raft"])
 
 
