@@ -229,7 +229,7 @@ def test_what_is_not_said_of_a_study():
     assert not chosen.together
     assert not chosen.no_weights
     rest = {name: value for name, value in vars(chosen).items() if name not in given}
-    assert {value for value in rest.values()} == {None, False}
+    assert set(rest.values()) == {None, False}
     assert {"output", "show", "model", "weights", "recipe", "data_root", "textures", "steps", "batch",
             "size", "iters", "lr", "w_rate", "precision", "graph", "validate_every", "together",
             "minutes", "no_weights", "device"} == rest.keys()  # fmt: skip

@@ -1,3 +1,4 @@
+# ruff: noqa: E402
 """What the page's controls do, without a browser: what is asked for, shown, kept and forgotten."""
 
 from __future__ import annotations

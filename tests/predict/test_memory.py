@@ -211,8 +211,8 @@ def test_the_largest_tiles_that_fit_are_taken(make, monkeypatch):
     assert (sides[0], sides[-1]) == (1536, 256)
     assert all(side % 64 == 0 for side in sides)
     assert all(after >= 0.8 * before for before, after in itertools.pairwise(sides))
+    planner.limit = 307
     with pytest.raises(ArgumentError, match=r"\(as tiles of 256 pixels, which was asked for\)"):
-        planner.limit = 307
         planner._choose((1800, 2000), Wanted())
     # An image that is smaller than any tile is one tile, but only where tiles were asked for.
     planner.limit = 10_000
