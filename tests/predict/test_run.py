@@ -475,3 +475,12 @@ def test_a_share_of_sequences():
     assert parts_of(counts, Shard(2, 2)) == [(0, range(4, 5)), (2, range(4))]
     assert parts_of(counts, Shard(1, 2), whole=True) == [(0, range(5))]
     assert parts_of(counts, Shard(2, 2), whole=True) == [(2, range(4))]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_shard_computes_its_share_and_no_pair_more(plain, walk, tmp_path, number):
+    """Of six pairs two each; the frames that it reads are those of its pairs."""
+    summary = run(plain, walk, tmp_path / "out", outputs=FLOW, shard=Shard(number, 3))
+    assert (summary.done, summary.there) == (2, 0)
+    names = sorted(path.name for path in (tmp_path / "out" / "flow" / "walk").iterdir())
+    assert names == [f"frame_{2 * number + k}.flo" for k in (-1, 0)]
