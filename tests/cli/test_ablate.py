@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from lcv.cli import main as cli
-from lcv.cli.ablate import SPLITS, base_from, make_parser
+from lcv.cli.ablate import SPLITS, _watch, base_from, make_parser, tests_from
 from lcv.errors import ArgumentError
 from lcv.models.raft import RAFT
 from lcv.studies import ablation
@@ -203,3 +203,33 @@ def test_one_cell_is_one_cell(tmp_path, monkeypatch, capsys):
 
 def test_the_splits_are_those_of_the_study():
     assert SPLITS == RULES
+
+
+def test_tests_by_name(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    assert tests_from([str(one), f"real={two}"]) == {"one": str(one), "real": str(two)}
+    with pytest.raises(ArgumentError, match="there is no .*lost, wanted a dataset"):
+        tests_from([f"real={tmp_path / 'lost'}"])
+    with pytest.raises(ArgumentError, match="two tests are called 'one'; use NAME=FOLDER"):
+        tests_from([str(one), f"one={two}"])
+
+
+def test_validations_are_told_and_nothing_else(capsys):
+    _watch({"kind": "validation", "step": 250, "validation/epe": 1.23456})
+    _watch({"kind": "train", "step": 251})
+    assert capsys.readouterr().out == "  step 250: validation EPE 1.235 px\n"
+
+
+def test_what_is_not_said_of_a_study():
+    chosen = make_parser().parse_args([])
+    given = {"columns": ["paper"], "seeds": [0, 1, 2], "pairs": 200, "split": "hash", "test": []}
+    assert {name: getattr(chosen, name) for name in given} == given
+    assert not chosen.together
+    assert not chosen.no_weights
+    rest = {name: value for name, value in vars(chosen).items() if name not in given}
+    assert set(rest.values()) == {None, False}
+    assert {"output", "show", "model", "weights", "recipe", "data_root", "textures", "steps", "batch",
+            "size", "iters", "lr", "w_rate", "precision", "graph", "validate_every", "together",
+            "minutes", "no_weights", "device"} == rest.keys()  # fmt: skip

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from lcv.bench import Point
+from lcv.cli import bench as verb
 from lcv.cli import main as cli
 
 
@@ -119,3 +120,29 @@ def test_mistakes(asked, words, message, capsys, tmp_path, monkeypatch):
     assert cli.main(["bench", *words]) == 2
     assert message in capsys.readouterr().err
     assert asked == []
+
+
+def test_sizes_with_and_without_iterations():
+    assert verb.size_and_iters("440x1024") == (440, 1024, None)
+    assert verb.size_and_iters(" 64x72@12 ") == (64, 72, 12)
+
+
+def test_every_combination_is_a_point(monkeypatch):
+    """Iterations of a size of its own are in place of the others."""
+    found = {}
+
+    def plan_table(models, points, **more):
+        found.update(more, models=models, points=points)
+
+    monkeypatch.setattr("lcv.bench.plan_table", plan_table)
+    words = ["--size", "64x72", "80x96@5", "--batch", "1", "2", "--iters", "3", "4"]
+    verb._plan(verb._parser().parse_args(words))
+    assert found["points"] == [
+        *(Point(64, 72, batch, iters) for batch in (1, 2) for iters in (3, 4)),
+        Point(80, 96, 1, 5),
+        Point(80, 96, 2, 5),
+    ]
+    assert (found["models"], found["peers"]) == (["raft-small"], None)
+    verb._plan(verb._parser().parse_args(["--peers", "none", "--compiled"]))
+    assert found["points"] == [Point(440, 1024, 1, 12)]
+    assert (found["peers"], found["compiled"], found["device"]) == ([], True, "cpu")

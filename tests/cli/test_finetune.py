@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from lcv.cli import finetune
 from lcv.cli import main as cli
 from lcv.data.formats.flow import write_flow
 from lcv.data.formats.image import read_image, write_image
+from lcv.errors import ArgumentError
 
 SMALL = ["--device=cpu", "--steps=2", "--loss.iters=1", "--validate_iters=1", "--batch=1"]
 
@@ -93,3 +96,36 @@ def test_all_mistakes_are_told_at_once(capsys):
     error = capsys.readouterr().err
     assert "precision is 'f16', wanted one of bf16" in error
     assert "steps is 0, wanted at least 1" in error
+
+
+@pytest.mark.parametrize(
+    ("held", "named"), [(1, "p0"), (3, "p0, p1, p2"), (5, "p0, p1, p2 and 2 more")]
+)
+def test_a_plan_in_a_line(held, named):
+    config = SimpleNamespace(
+        model=SimpleNamespace(name="raft-small"),
+        data=SimpleNamespace(size=(64, 96)),
+        steps=40,
+        batch=3,
+    )
+    pairs = [SimpleNamespace(name=f"p{n}") for n in range(5)]
+    plan = SimpleNamespace(config=config, train=pairs[:2], held_out=pairs[:held])
+    assert finetune._summary(plan) == (
+        f"raft-small: 2 pairs to train on, {held} held out ({named}); 40 steps of 3 crops of 64×96"
+    )
+    found = {"epe": 1.23456, "zero_flow_epe": 9.0}
+    assert finetune._numbers(found) == "EPE 1.235 px on the held-out pairs, zero flow 9.000"
+
+
+def test_a_first_look_leaves_the_rest_alone():
+    first = finetune._first_look(["--pairs", "a.txt", "--steps", "3", "--model.name", "vcn"])
+    assert vars(first) == {
+        "pairs": "a.txt",
+        "weights": None,
+        "device": None,
+        "folder": "runs/finetune",
+        "model": "vcn",
+    }
+    with pytest.raises(ArgumentError, match="expected one argument: lcv train finetune --pairs"):
+        finetune._first_look(["--pairs"])
+    assert finetune._first_look(["--pair", "a.txt"]).pairs is None, "no abbreviation"

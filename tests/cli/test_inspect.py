@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 import lcv
+from lcv.cli import inspect as verb
 from lcv.cli.main import main
 from lcv.data.formats.image import write_image
+from lcv.errors import FileError
 from lcv.models.embedded import embedded_card
 
 
@@ -182,3 +185,62 @@ def test_refusals(weights, tmp_path, capsys, monkeypatch):
     capsys.readouterr()
     assert "inspect.json: exists already" in refused(strong, "-o", out)
     assert inspect(strong, "-o", out, "--overwrite") == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1.0, "1"),
+        (1.000021, "1 + 2.1e-05"),
+        (0.999, "1 − 0.001"),
+        (1.0099, "1 + 0.0099"),
+        (1.0101, "1.01"),
+        (1.0151, "1.02"),
+        (0.983, "0.983"),
+        (12.345, "12.3"),
+    ],
+)
+def test_a_number_near_one_says_how_near(value, words):
+    assert verb._near_one(value) == words
+
+
+def level(**more):
+    summary = SimpleNamespace(
+        eigenvalues=torch.tensor([0.5, 1.0, 2.0]),
+        condition=torch.tensor(4.0),
+        distance=0.12345,
+        angles=torch.tensor([0.0, torch.pi / 6]),
+    )
+    plain = {"summary": summary, "positive": True, "angles": True, "is_identity": False}
+    return SimpleNamespace(**{**plain, **more})
+
+
+def test_a_level_in_a_line():
+    words = "3 channels, eigenvalues 0.5 to 2, condition 4, distance from I 0.123"
+    assert verb._line("", level()) == f"W: {words}, P turns by up to 30 degrees"
+    assert verb._line("4", level(angles=False)) == f"level 4: {words}"
+    plain = verb._line("", level(positive=False, angles=False))
+    assert plain == "W: 3 channels, eigenvalues 0.5 to 2, distance from I 0.123"
+
+
+def test_a_network_in_a_headline():
+    one, many = {"": level()}, {"1": level(), "2": level(is_identity=True)}
+    assert verb._headline("raft", "free", one) == "raft, free W"
+    assert verb._headline("vcn", "free", many) == "vcn with free W, 2 of them"
+    same = {"": level(is_identity=True)}
+    wanted = "raft with free W = I: it has not been trained yet"
+    assert verb._headline("raft", "free", same) == wanted
+    assert verb._headline("raft", "euclidean", same).startswith("raft is a plain network")
+
+
+@pytest.mark.parametrize("name", ["inspect.json", "spectrum.png", "matrix-4.png"])
+def test_files_of_an_earlier_look_are_seen_before_the_work(tmp_path, name):
+    verb._check_folder(tmp_path / "new", False)
+    (tmp_path / "other.png").touch()
+    verb._check_folder(tmp_path, False)
+    (tmp_path / name).touch()
+    with pytest.raises(FileError, match=f"{name}: exists already"):
+        verb._check_folder(tmp_path, False)
+    verb._check_folder(tmp_path, True)
+    with pytest.raises(FileError, match="is a file, wanted a folder to write into"):
+        verb._check_folder(tmp_path / name, True)

@@ -169,3 +169,39 @@ def test_too_much_memory_or_nesting_is_a_sentence(fails, capsys, monkeypatch):
     monkeypatch.setattr(cli, "_run", run)
     assert cli.main(["eval"]) == 2
     assert capsys.readouterr().err.startswith("lcv: an input needs more ")
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        (["bench", "--model", "raft-tiny"], "lcv.bench"),
+        (["predict", "{a}", "{b}", "-o", "{out}", "--model", "raft-tiny"], "lcv.predict.run"),
+        (["eval", "--model", "raft-tiny", "--data", "benchmark"], "lcv.evaluate.protocols"),
+        (
+            ["submit", "kitti", "--model", "raft-tiny", "--data", "d", "-o", "o"],
+            "lcv.evaluate.submit",
+        ),
+        (
+            ["robust", "--model", "raft-tiny", "--data", "benchmark", "-o", "o"],
+            "lcv.evaluate.protocols",
+        ),
+        (["robust", "learn", "--model", "raft-tiny", "-o", "o"], "lcv.provenance"),
+        (["export", "raft-tiny", "-o", "o.onnx"], "lcv.export"),
+        (["inspect", "raft-tiny", "-o", "o"], "lcv.visual.inspection"),
+        (["demo", "--models", "raft-tiny"], "lcv.demo.serve"),
+        (
+            ["ablate", "--model", "raft-tiny", "--weights", "random", "-o", "o"],
+            "lcv.studies.ablation",
+        ),
+    ],
+)
+def test_an_unknown_network_is_refused_before_anything_large_is_loaded(
+    words, heavy, tmp_path, monkeypatch, capsys
+):
+    for name in "ab":
+        (tmp_path / f"{name}.png").write_bytes(b"not looked at yet")
+    places = {name: str(tmp_path / f"{name}.png") for name in "ab"}
+    places["out"] = str(tmp_path / "out")
+    monkeypatch.setitem(sys.modules, heavy, None)
+    assert cli.main([word.format(**places) for word in words]) == 2
+    assert "unknown model 'raft-tiny'" in capsys.readouterr().err

@@ -278,3 +278,99 @@ def test_times_are_seconds_or_minutes_and_seconds():
     for text in ("", "-1", "1:", "1:2:3:4", "1m", "nan"):
         with pytest.raises(argparse.ArgumentTypeError, match="seconds, as in 2.5, or minutes"):
             seconds(text)
+
+
+SENTENCES = {
+    "the following arguments are required: FILE, -o/--output": "missing: FILE (to read), "
+    "-o/--output OUT (where to write)",
+    "one of the arguments --a --b is required": "wanted --a or --b, found none of them",
+    "unrecognized arguments: --outpu 3": "--outpu 3: no place for this here, wanted an option or "
+    "nothing (did you mean --output?)",
+    "argument --a: not allowed with argument --b": "--a does not go together with --b; leave one of "
+    "them out",
+    "argument --size: expected 2 arguments": "--size: too few values or too many, wanted 2: H W",
+    "argument --a: expected one argument": "--a: too few values or too many, wanted one:",
+    "argument --a: is 'x', wanted\na number": "--a is 'x', wanted\na number",
+    "argument --a: ignored explicit argument '3'": "--a is given the value '3', but takes none",
+    "argument --a: something else": "--a: something else",
+    "anything": "anything",
+}
+
+
+@pytest.mark.parametrize("message", SENTENCES)
+def test_every_message_of_argparse_becomes_a_sentence(message):
+    parser = Parser("lcv try")
+    parser.add_argument("file", metavar="FILE", help="to read")
+    parser.add_argument("-o", "--output", metavar="OUT", help="where to write")
+    parser.add_argument("--size", nargs=2, metavar=("H", "W"))
+    parser.add_argument("--a", action="store_true")
+    wanted = f"{SENTENCES[message]}; `lcv try --help` lists all options"
+    with pytest.raises(ArgumentError) as caught:
+        parser.error(message)
+    assert str(caught.value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad", "wanted"),
+    [
+        (module.integer, {"-3": -3, "0": 0}, ["1.5", "x"], "a whole number"),
+        (module.whole, {"1": 1, "20": 20}, ["0", "-1", "1.0", "٣"], "a whole number of 1 or more"),
+        (module.frames, {"2": 2}, ["1", "0"], "a whole number of 2 or more"),
+        (module.count, {"0": 0, "7": 7}, ["-1"], "a whole number of 0 or more"),
+        (module.number, {"-1.5": -1.5, "0": 0, "1e3": 1000}, ["nan", "inf", "x"], "a number"),
+        (module.positive, {"0.5": 0.5, "1": 1}, ["0", "-1", "x", "inf"], "a number above 0"),
+        (module.not_negative, {"0": 0, "2": 2}, ["-0.1"], "a number of 0 or more"),
+        (
+            module.seconds,
+            {"90": 90, "1:30.5": 90.5, "1:00:01": 3601, "0:0:7": 7},
+            ["-1", "1:", ":1", "1:2:3:4", "1.5:3"],
+            "seconds, as in 2.5, or minutes and seconds, as in 1:30",
+        ),
+        (
+            module.size,
+            {"440x1024": (440, 1024), " 1 X 2 ": (1, 2), "3×4": (3, 4)},
+            ["0x5", "5x0", "5", "5x"],
+            "HxW, for instance 440x1024",
+        ),
+        (
+            module.device_name,
+            {"cpu": "cpu"},
+            ["gpu", "cuda:", "cpu:0"],
+            "cpu, cuda, or cuda:N for the GPU of number N",
+        ),
+    ],
+)
+def test_what_a_value_may_be(kind, good, bad, wanted):
+    for text, value in good.items():
+        assert kind(text) == value
+    for text in bad:
+        with pytest.raises(argparse.ArgumentTypeError) as caught:
+            kind(text)
+        assert str(caught.value) == f"is {text!r}, wanted {wanted}"
+
+
+def test_gpus_by_number(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    for name in ("cuda", "cuda:0", "cuda:1"):
+        assert module.device_name(name) == name
+    with pytest.raises(argparse.ArgumentTypeError, match="is 'cuda:2', wanted cuda:0 or cuda:1"):
+        module.device_name("cuda:2")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    with pytest.raises(argparse.ArgumentTypeError, match="is 'cuda', wanted cpu: there is no GPU"):
+        module.device_name("cuda")
+    monkeypatch.undo()
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(
+        argparse.ArgumentTypeError, match="is 'cuda:1', wanted cpu: there is no GPU"
+    ):
+        module.device_name("cuda:1")
+
+
+def test_names_in_a_row():
+    assert [module.either(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a or b",
+        "a, b or c",
+    ]

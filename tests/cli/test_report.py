@@ -7,6 +7,7 @@ import sys
 import time
 
 from lcv.cli import main as cli
+from lcv.cli.report import _size
 from testing.ablating import invented
 
 
@@ -55,3 +56,8 @@ def test_what_is_unknown_is_named(tmp_path, capsys):
     assert "photo.png: is nothing that a report is made of" in captured.err
     assert captured.err.count("\n") == 1
     assert not (tmp_path / "page.html").exists()
+
+
+def test_sizes_in_words():
+    sizes = [_size(count) for count in (512, 2**20 - 1, 2**20, 5 * 2**19)]
+    assert sizes == ["0.5 KiB", "1024.0 KiB", "1.0 MiB", "2.5 MiB"]

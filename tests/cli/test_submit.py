@@ -7,6 +7,8 @@ import torch
 
 import lcv
 from lcv.cli.main import main
+from lcv.cli.submit import _parser, _told
+from lcv.evaluate.submission_check import Fault
 from testing import datasets
 
 
@@ -88,3 +90,24 @@ def test_what_many_files_share_is_told_of_five_and_counted(tmp_path, capsys):
     assert any(line.startswith("letter.txt: ") for line in said)
     assert said[-1] == f"{tmp_path / 'wrong'}: 201 faults found"
     assert len(said) == 8
+
+
+@pytest.mark.parametrize(("count", "told", "more"), [(5, 5, 0), (6, 6, 0), (7, 5, 2), (9, 5, 4)])
+def test_of_faults_that_say_the_same_the_first_five_are_told(count, told, more):
+    """One more is told too, since a line that hides it would be no shorter."""
+    faults = [Fault(f"{n}.flo", "missing") for n in range(count)]
+    lines = [f"{n}.flo: missing" for n in range(told)]
+    lines += [f"… and {more} more files: missing"] * bool(more)
+    assert [*_told([*faults, Fault("x", "odd")])] == [*lines, "x: odd"]
+
+
+def test_what_is_not_said_of_a_submission():
+    for kind in ("sintel", "kitti"):
+        chosen = _parser().parse_args([kind, "--data", "d", "-o", "o"])
+        assert (chosen.kind, chosen.warm_start, chosen.iters) == (kind, None, None)
+        assert not any((chosen.clip, chosen.partial, chosen.overwrite))
+    assert (
+        _parser().parse_args(["sintel", "--data", "d", "-o", "o", "--no-warm-start"]).warm_start
+        is False
+    )
+    assert not _parser().parse_args(["check", "d", "--kind", "sintel"]).partial

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from lcv.cli import main as cli
+from lcv.cli import train_parser
 from lcv.cli.train_parser import field_docs
 from lcv.recipes import load_recipe
 from lcv.train.checkpoint import Folder
-from lcv.train.config import OptimConfig
+from lcv.train.config import OptimConfig, TrainConfig
 from lcv.train.log import read_log
 from testing.extras import needs
 
@@ -318,3 +319,53 @@ def _wait_for_a_step(process: subprocess.Popen[str], log: Path) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"no step was taken: {process.poll()}")
+
+
+def test_an_option_and_its_value_are_taken_out():
+    words = ["raft", "--a", "1", "--b=2", "--c", "--d", "3", "4"]
+    for option, left in (
+        ("--a", ["raft", "--b=2", "--c", "--d", "3", "4"]),
+        ("--b", ["raft", "--a", "1", "--c", "--d", "3", "4"]),
+        ("--c", ["raft", "--a", "1", "--b=2", "--d", "3", "4"]),
+        ("--d", ["raft", "--a", "1", "--b=2", "--c", "4"]),
+        ("--e", words),
+    ):
+        assert train_parser._without(words, option) == left
+
+
+def test_names_that_are_near_wherever_they_are():
+    known = ["--lr", "--optim.lr", "--data.size", "--data.root", "--steps", "--loss.stepz"]
+    known += ["--a.stepq", "--b.stepw"]
+    assert train_parser.nearest("--lr", known) == " (did you mean --lr or --optim.lr?)"
+    assert train_parser.nearest("--data.sise", known) == " (did you mean --data.size?)"
+    wanted = ", wanted one of --data.size, --data.root"
+    assert train_parser.nearest("--data.quite_other", known) == wanted
+    assert train_parser.nearest("--quite_other", known) == ""
+    close = train_parser.nearest("--stepx", known)
+    assert close.count("step") == 3, "three at most"
+
+
+def test_the_words_of_jsonargparse_become_sentences():
+    parser = train_parser.make_parser(TrainConfig())
+    sentence = train_parser._sentence
+    assert sentence("anything else", parser) == ("anything else", "")
+    said = 'Parser key "steps": Expected an int. Got value: x'
+    assert sentence(said, parser) == ("--steps is 'x', wanted a whole number", "--steps")
+    said = "Parser key \"graph\": Expected a <class 'bool'>. Got value: 7"
+    assert sentence(said, parser)[0] == "--graph is '7', wanted true or false"
+    said = 'Parser key "data.exclude": Expected a tuple of names. Got value: x'
+    wanted = "--data.exclude is 'x', wanted values in brackets, such as '[NAME, NAME]'"
+    assert sentence(said, parser) == (wanted, "--data.exclude")
+    said = 'Parser key "data.size": Expected a tuple. Got value: 3'
+    like = json.dumps([*TrainConfig().data.size])
+    assert sentence(said, parser)[0].endswith(f"such as '{like}'")
+    assert train_parser._in_brackets("optim.drops", parser) == "[1000, 2000]"
+    assert train_parser._is_known("--model.options.x", ["--model.options"])
+    assert not train_parser._is_known("--model.optionsx", ["--model.options"])
+
+
+def test_the_switches_of_a_run():
+    found = train_parser.parse(train_parser.make_parser(TrainConfig()), ["raft"])
+    own = {name: found[name] for name in ("resume", "stage", "start", "minutes", "device")}
+    assert {*own.values()} == {None}
+    assert found["tensorboard"] is False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ import lcv
 from data.formats.samples import save_clip
 from lcv.cli import view_files
 from lcv.cli.main import main
+from lcv.cli.view import number_of
 from lcv.data.formats.image import write_image
 from lcv.data.formats.video import read_video, video_info
+from lcv.errors import ArgumentError
+from lcv.visual import figures
 from lcv.visual.colours import flow_to_colour
 from lcv.visual.error_maps import kitti_error_map, sintel_error_map
 from lcv.visual.overlay import draw_arrows
@@ -306,3 +310,83 @@ def test_help_loads_nothing_heavy():
         "assert not {'torch', 'numpy', 'PIL', 'av', 'matplotlib'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def known(*names):
+    return [view_files.read_known(Path(name)) for name in names]
+
+
+def test_pictures_with_legends_are_those_of_the_library(files, capsys):
+    a, b, truth = known("a.flo", "b.flo", "truth.flo")
+    assert view("a.flo", "--scale", 4, "-o", "flow.png") == 0
+    assert np.array_equal(lcv.read_image("flow.png"), figures.flow_picture(a, 4.0))
+    assert view("a.flo", "--against", "b.flo", "-o", "apart.png") == 0
+    apart = figures.difference(a, b)
+    scale = figures.difference_scale(apart)
+    assert np.array_equal(lcv.read_image("apart.png"), figures.difference_picture(a, b, scale))
+    assert view("a.flo", "--against", "b.flo", "--bare", "--scale", 2, "-o", "bare.png") == 0
+    assert np.array_equal(lcv.read_image("bare.png"), flow_to_colour(apart.flow, 2.0, apart.valid))
+    assert view("a.flo", "--truth", "truth.flo", "-o", "error.png") == 0
+    number, style = number_of(a, truth), figures.ErrorStyle("sintel", 10.0)
+    picture = figures.error_picture(a, truth, style, number, None)
+    assert np.array_equal(lcv.read_image("error.png"), picture)
+    mean = figures.mean_length(apart)
+    assert capsys.readouterr().out.splitlines() == [
+        "flow.png: flow of a.flo, 4 px in full colour",
+        f"scale: a difference of {scale:g} px is full colour; give it again with --scale",
+        f"apart.png: mean difference {mean:.3g} px from b.flo",
+        f"bare.png: mean difference {mean:.3g} px from b.flo",
+        f"error.png: {number} against truth.flo, in sintel's style",
+    ]
+
+
+def test_figures_are_those_of_the_library(files, capsys):
+    a, b, truth = known("a.flo", "b.flo", "truth.flo")
+    frames = [lcv.read_image(f"frames/f{k}.png") for k in range(2)]
+    flows = {"one": a, "b": b}
+    given = ["--image", "frames/f0.png", "frames/f1.png", "--flow", "one=a.flo", "b.flo"]
+    numbers = {name: number_of(flow, truth) for name, flow in flows.items()}
+    assert view("figure", "methods", *given, "--truth", "truth.flo", "-o", "m.png") == 0
+    scale = figures.common_scale(truth, a, b)
+    style = figures.ErrorStyle("sintel", 10.0)
+    picture = figures.methods_figure(
+        frames, flows, truth, style=style, numbers=numbers, scale=scale, width=None
+    )
+    assert np.array_equal(lcv.read_image("m.png"), picture)
+    assert capsys.readouterr().out.splitlines() == [
+        f"scale: {scale:g} px is full colour; --scale {scale:g} gives it again",
+        *(f"{name}: {number}" for name, number in numbers.items()),
+        f"m.png: {picture.shape[1]}×{picture.shape[0]} pixels",
+    ]
+    for more, said in (([], {}), (["--truth", "truth.flo", "--overwrite"], numbers)):
+        options = [*more, "--scale", 5, "--difference-scale", 2, "--width", 90, "-o", "d.png"]
+        assert view("figure", "difference", *given, *options) == 0
+        picture = figures.difference_figure(
+            frames[0], flows, numbers=said, scale=5.0, apart_scale=2.0, width=90
+        )
+        assert np.array_equal(lcv.read_image("d.png"), picture)
+    assert "full colour" not in capsys.readouterr().out
+
+
+def test_errors_in_numbers():
+    valid = np.array([[True, True, False]])
+    flow, truth = (
+        figures.Known(np.float32([values]), valid)
+        for values in ([(1, 0), (4, 4), (9, 9)], [(0, 0), (0, 0), (0, 0)])
+    )
+    # Errors of 1 and 5.66; the last pixel is not known.
+    assert number_of(flow, truth) == "EPE 3.33 px, Fl 50 %"
+    nothing = figures.Known(truth.flow, ~np.ones((1, 3), bool))
+    assert number_of(flow, nothing) == "nothing known"
+
+
+def test_what_belongs_to_a_flow():
+    flows = [Path(f"flow/{name}.flo") for name in "ab"]
+    named = [Path(f"truth/{name}.png") for name in "cba"]
+    assert view_files.belonging(flows, named, "--truth") == [named[2], named[1]]
+    others = [Path(f"truth/{name}.png") for name in "xyz"]
+    assert view_files.belonging(flows, others[:2], "--truth") == others[:2]
+    assert view_files.belonging(flows, others, "--image", spare=1) == others[:2]
+    for wrong, spare in ((others, 0), (others[:1], 0), (others[:1], 1), ([*others, *others], 1)):
+        with pytest.raises(ArgumentError, match=rf"--x: {len(wrong)} files for 2 flows"):
+            view_files.belonging(flows, wrong, "--x", spare)

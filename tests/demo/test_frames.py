@@ -8,8 +8,9 @@ import torch
 
 from lcv.cost_volume.warp import warp
 from lcv.data.formats.image import write_image
+from lcv.data.synthetic import RECIPES
 from lcv.demo import limits
-from lcv.demo.frames import EXAMPLES, example, from_files
+from lcv.demo.frames import EXAMPLES, Chosen, example, from_files
 from lcv.errors import ArgumentError, FileError, LcvError
 from testing.footage import moving, save_film
 
@@ -125,3 +126,26 @@ def test_a_decoder_that_takes_too_long_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "DECODE_SECONDS", 0.0)
     with pytest.raises(FileError, match="video.mp4: .*too long for this page"):
         from_files([video])
+
+
+def test_examples_are_of_known_recipes():
+    for each in EXAMPLES.values():
+        assert each.recipe in RECIPES
+        assert RECIPES[each.recipe].without_effects()
+        assert (type(each.seed), type(each.index)) == (int, int)
+    assert list(EXAMPLES) == ["Gentle motion", "Large motion", "Thin shapes", "Stripes"]
+
+
+def test_pairs_at_both_ends_and_beyond():
+    chosen = Chosen(tuple(moving(4)), "film")
+    for position, first in ((-5, 0), (0, 0), (1.9, 1), (2, 2), (3, 2), (99, 2)):
+        one, two = chosen.pair(position)
+        assert np.array_equal(one, chosen.frames[first])
+        assert np.array_equal(two, chosen.frames[first + 1])
+    assert chosen.rate == 10, "frames a second where nobody says"
+    assert chosen.about(640) == ""
+    large = Chosen(tuple(moving(2, (100, 1000))), "large", "A note.", given=(200, 2000))
+    assert large.about(640) == (
+        "A note. Reduced from 2000×200 to 640×64 pixels; `lcv predict` takes any size."
+    )
+    assert large.about(1024).startswith("A note. Reduced from 2000×200 to 1000×100 pixels")

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from lcv.demo.stresses import Stresses, pattern
+from lcv.studies.robustness import stress
 from testing.footage import moving
 
 
@@ -56,3 +57,39 @@ def test_the_pattern_is_finer_towards_the_middle():
         found = bright[:, low : high + 1].diff().abs().sum(1)
         turn = torch.tensor([9.0, 11.0, 13.0]) * np.log((high - 79.5) / (low - 79.5)) / np.pi
         assert (found - turn).abs().max() <= 1
+
+
+def test_where_the_patch_is():
+    """A little left of the middle and below it; at least a pixel wide."""
+    covered = ~Stresses(patch=20.0).untouched((101, 201))
+    y, x = (float(index.mean()) for index in np.nonzero(covered))
+    assert abs(x - 0.42 * 200) < 0.5
+    assert abs(y - 0.55 * 100) < 0.5
+    assert abs(np.ptp(np.nonzero(covered)[0]) + 1 - 20.2) <= 1
+    tiny = ~Stresses(patch=0.001).untouched((101, 201))
+    assert tiny.sum() == 1, "84 and 55 are whole pixels"
+
+
+def test_no_stress_is_the_default():
+    assert (Stresses().gamma, Stresses().noise, Stresses().patch) == (1, 0, 0)
+
+
+def test_each_frame_has_noise_of_its_own_and_always_the_same():
+    grey = np.full((8, 9, 3), 128, np.uint8)
+    stresses = Stresses(noise=20.0)
+    first, second = stresses(grey, grey)
+    assert torch.equal(first, stresses.frame(grey, 0))
+    assert torch.equal(second, stresses.frame(grey, 1))
+    assert not torch.equal(first, second)
+    image = torch.full((1, 3, 8, 9), 128.0)
+    assert torch.equal(first, stress.noise(image, (20 / 255) ** 2, 0, frame=0))
+
+
+def test_the_pattern_is_three_spirals():
+    """Of five, four and three arms, the second turning the other way, the third running inwards."""
+    assert pattern().shape == (3, 160, 160)
+    y, x = np.meshgrid(np.linspace(-1, 1, 160), np.linspace(-1, 1, 160), indexing="ij")
+    angle, depth = np.arctan2(y, x), np.log(np.maximum(np.hypot(x, y), 0.03))
+    spirals = (5 * angle + 9 * depth, -4 * angle + 11 * depth + 2.1, 3 * angle - 13 * depth + 4.2)
+    for found, wave in zip(pattern(), map(np.sin, spirals), strict=True):
+        assert np.allclose(found, 255 / (1 + np.exp(-4 * wave)), atol=0.05)

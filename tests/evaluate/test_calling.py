@@ -48,7 +48,7 @@ def test_iterations_and_padding_go_to_the_networks_that_take_them():
     assert call_options(Constant(recurrent=False), setting) == {}
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32", "tf32", "bfloat16"])
+@pytest.mark.parametrize("precision", ["float64", "float32", "tf32", "bfloat16", "float16"])
 def test_every_module_and_flag_is_put_back(precision):
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 3, 1), torch.nn.BatchNorm2d(3)).train()
     model[1].eval()
@@ -59,7 +59,7 @@ def test_every_module_and_flag_is_put_back(precision):
         with evaluating(model, precision) as network:
             assert not any(module.training for module in network.modules())
             assert torch.backends.cudnn.allow_tf32 is (precision == "tf32")
-            assert torch.is_autocast_enabled("cpu") is (precision == "bfloat16")
+            assert torch.is_autocast_enabled("cpu") is precision.endswith("float16")
             assert not torch.is_grad_enabled()
             assert next(network.parameters()).dtype == wanted
             raise KeyError("after work that failed")

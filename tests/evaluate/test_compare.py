@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -11,8 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from lcv.errors import ArgumentError
-from lcv.evaluate.compare import bootstrap_interval, compare, sign_test
+from lcv.errors import ArgumentError, FileError
+from lcv.evaluate import compare as module
+from lcv.evaluate.compare import (
+    bootstrap_interval,
+    compare,
+    first_difference,
+    sign_test,
+    write_comparison,
+)
 from lcv.evaluate.metrics import metrics_from
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.results import DatasetResult, PairResult, Result
@@ -153,3 +161,87 @@ def test_results_that_were_not_measured_alike_are_refused():
     assert compare(result({"a1": 1.0}), two), "results of older versions have no hash"
     with pytest.raises(ArgumentError, match="no metric 'aepe'; there are epe"):
         compare(a, a, ["aepe"])
+
+
+def test_the_interval_is_the_middle_95_percent_of_the_drawn_means(monkeypatch):
+    """Of 10,000 draws with the seed 0 where nothing is said; drawn in pieces, the same."""
+    values = np.random.default_rng(1).normal(size=7)
+    drawn = np.random.default_rng(0).integers(0, 7, (10_000, 7))
+    wanted = np.quantile(values[drawn].mean(1), (0.025, 0.975))
+    assert bootstrap_interval(values) == pytest.approx(tuple(wanted), abs=1e-12)
+    assert bootstrap_interval(values, seed=1) != bootstrap_interval(values)
+    whole = bootstrap_interval(values, draws=10)
+    monkeypatch.setattr(module, "_CHUNK", 7 * 4)
+    assert bootstrap_interval(values, draws=10) == pytest.approx(whole, abs=1e-12)
+    monkeypatch.setattr(module, "_CHUNK", 1)
+    assert bootstrap_interval(values, draws=10) == pytest.approx(whole, abs=1e-12)
+    assert len({*bootstrap_interval(values, draws=1)}) == 1
+
+
+def test_groups_of_other_sizes_weigh_by_their_frames():
+    """Two scenes of 1 and 3 frames: the drawn means are 0, 1 and (0 + 3) / 4."""
+    low, high = bootstrap_interval([0.0, 1.0, 1.0, 1.0], groups=["a", "b", "b", "b"], draws=400)
+    assert (low, high) == (0, 1)
+    generator = np.random.default_rng(0).integers(0, 2, (9, 2)).sum(1)
+    means = np.array([0, 0.75, 1])[generator]
+    found = bootstrap_interval([0.0, 1.0, 1.0, 1.0], groups=["a", "b", "b", "b"], draws=9)
+    assert found == pytest.approx(tuple(np.quantile(means, (0.025, 0.975))))
+
+
+def test_scenes_are_taken_from_the_pairs():
+    a, b = result({"a1": 1.0, "a2": 1.0, "b1": 1.0}), result({"a1": 2.0, "a2": 2.0, "b1": 5.0})
+    (plain,), (grouped,) = compare(a, b, ["epe"]), compare(a, b, ["epe"], by_scene=True)
+    assert (grouped.low, grouped.high) == bootstrap_interval(
+        [1.0, 1.0, 4.0], groups=["a", "a", "b"]
+    )
+    assert (plain.low, plain.high) == bootstrap_interval([1.0, 1.0, 4.0])
+    assert (plain.smaller, plain.equal, plain.larger, plain.sign_p) == (0, 0, 3, 0.25)
+    assert [row.metric for row in compare(a, b)] == ["epe", "fl", "wauc"]
+    assert compare(a, b, ["fl_bg"]) == [], "what no pair has is left out"
+
+
+def test_a_comparison_as_json(tmp_path):
+    a, b = result({"a1": 1.0}), result({"a1": 2.0}, "B–")
+    rows = compare(a, b, ["epe"])
+    path = tmp_path / "comparison.json"
+    write_comparison(path, a, [(b, rows)])
+    row = {
+        "dataset": "made",
+        "metric": "epe",
+        "unit": "px",
+        "pairs": 1,
+        "first": 1.0,
+        "second": 2.0,
+        "mean": 1.0,
+        "low": None,
+        "high": None,
+        "sign_p": 1.0,
+        "smaller": 0,
+        "equal": 0,
+        "larger": 1,
+    }
+    content = {
+        "format": "lcv comparison 1",
+        "first": "A",
+        "protocol": a.protocol.as_dict(),
+        "others": [{"label": "B–", "differences": [row]}],
+    }
+    text = path.read_text(encoding="utf-8")
+    assert text == json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    with pytest.raises(FileError, match="exists already"):
+        write_comparison(path, a, [(b, rows)])
+    write_comparison(path, a, [], overwrite=True)
+    assert json.loads(path.read_text())["others"] == []
+
+
+def test_the_first_of_several_differences_is_named():
+    assert first_difference({"a": {"b": 1}, "c": 2}, {"a": {"b": 1}, "c": 3}, "") == "c (2 and 3)"
+    assert first_difference({"a": {"b": 1}}, {"a": {"b": 2}}, "") == "a.b (1 and 2)"
+    assert first_difference({}, {"a": {"b": 2}}, "x") == "x.a (None and {'b': 2})"
+    assert first_difference({"a": 1}, {"a": 1}, "") == first_difference(3, 3, "x") == ""
+    nameless = result({"a1": 1.0}, "")
+    with pytest.raises(ArgumentError, match="the first and the second cannot be compared: the sec"):
+        compare(nameless, result({"a1": 1.0}, "", "else"))
+    more = replace(nameless, datasets={**nameless.datasets, "else": nameless.datasets["made"]})
+    with pytest.raises(ArgumentError, match="cannot be compared: the first has no else"):
+        compare(nameless, more)

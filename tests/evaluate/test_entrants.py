@@ -7,10 +7,11 @@ import torch
 
 import lcv
 from lcv.errors import ArgumentError, FileError
-from lcv.evaluate.entrants import Entrant, check_entrants, evaluate_entrant
+from lcv.evaluate.entrants import Entrant, check_entrants, entrant_of, evaluate_entrant
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.run import evaluate
 from lcv.evaluate.sources import records_in
+from lcv.models.embedded import embedded_file
 from testing import datasets
 
 
@@ -55,3 +56,29 @@ def test_what_cannot_run_is_refused_before_anything_runs(tmp_path):
     for entrant, kind, message in cases:
         with pytest.raises(kind, match=message):
             check_entrants([entrant], records)
+
+
+def test_a_file_alone_says_its_network(tmp_path):
+    """The name of a network stays as it is, and weights that are given by dataset too."""
+    file = str(tmp_path / "mine.safetensors")
+    lcv.save(lcv.build("raft-small"), file)
+    assert entrant_of(None, {"": file}) == Entrant("raft-small", {"": file})
+    assert entrant_of(None, {"kitti": file}) == Entrant("raft-small", {"kitti": file})
+    assert entrant_of(file, {}) == Entrant("raft-small", {"": file})
+    assert entrant_of("raft-small", {}) == Entrant("raft-small", {})
+    assert entrant_of("raft-large", {"": file}) == Entrant("raft-large", {"": file})
+
+
+def test_without_a_pair_nothing_is_measured():
+    with pytest.raises(
+        ArgumentError, match="evaluate: there is no pair to measure; wanted at least"
+    ):
+        evaluate_entrant(Entrant("raft-small"), [], PROTOCOLS["raft"])
+
+
+def test_our_own_weights_are_named_too(tmp_path):
+    records = records_in([datasets.kitti(tmp_path, [3])])
+    found = evaluate_entrant(Entrant("raft-small"), records, PROTOCOLS["raft"].changed(iters=1))
+    weights = found.datasets["kitti2015"].weights
+    assert weights["file"] == embedded_file("raft-small").name
+    assert found.label == "raft-small"

@@ -13,6 +13,7 @@ from lcv.data.sintel import sintel
 from lcv.evaluate.finished import Finished, forget
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.run import evaluate
+from lcv.evaluate.sources import BenchmarkPair
 from testing import datasets
 from testing.networks import Interrupted
 
@@ -67,3 +68,35 @@ def test_with_warm_start_a_scene_is_measured_whole(tmp_path):
         evaluate(model, scenes, warm, output=output)
     evaluate(model, scenes, warm, output=output)
     assert model.count == 2 + 3
+
+
+def test_a_line_is_found_by_settings_pair_and_rank(records, tmp_path):
+    output = tmp_path / "result[1].json"
+    first, second = Finished(output, ["raft", 3]), Finished(output, ["raft", 3], rank=2)
+    assert [log.own.name for log in (first, second)] == [
+        "result[1].json.done0.jsonl",
+        "result[1].json.done2.jsonl",
+    ]
+    first.add(records[0], {"epe": 1.5})
+    second.add(records[1], 7)
+    again = Finished(output, ["raft", 3])
+    assert [again.get(record) for record in records] == [{"epe": 1.5}, 7, None]
+    assert Finished(output, ["raft", 4]).get(records[0]) is None
+    ((key, found),) = map(json.loads, first.own.read_text().splitlines())
+    assert (len(key), found) == (32, {"epe": 1.5})
+    for line in ("[]", "3", '["a", 1, 2]', "\xff"):
+        first.own.write_text(f"{line}\n{first.own.read_text()}", encoding="latin-1")
+    assert Finished(output, ["raft", 3]).get(records[0]) == {"epe": 1.5}
+    forget(output)
+    assert not list(tmp_path.glob("result*"))
+    assert Finished(output, ["raft", 3]).get(records[0]) is None
+    forget(output)
+
+
+def test_a_pair_without_files_is_known_by_its_name(tmp_path):
+    made = [BenchmarkPair(index) for index in (1, 2)]
+    log = Finished(tmp_path / "result.json", [])
+    log.add(made[0], 5)
+    again = Finished(tmp_path / "result.json", [])
+    assert [again.get(each) for each in made] == [5, None]
+    assert again.get(BenchmarkPair(1, dataset="other")) is None

@@ -98,3 +98,26 @@ def test_the_page_quotes_what_each_protocol_does():
 def test_settings_of_another_program_are_put_in_words_too():
     assert call_words({"iters": 12, "pad": "sintel", "more": 1}) == "12 iterations, sintel padding"
     assert call_words({}) == "the network's own sizes"
+
+
+def test_what_a_protocol_is_where_nothing_is_said():
+    mine = Protocol("mine", "here", "over pixels")
+    assert mine.settings == {"*": Setting(None, None, ("epe", "fl"))}
+    assert (mine.precision, mine.validity, mine.limit) == ("float32", "known", None)
+    assert (mine.storage, mine.warm_start) == ("exact", False)
+
+
+def test_each_protocol_counts_and_stores_as_its_source_does():
+    """VCN and RAFT write KITTI's PNGs cut down, KITTI's kit rounded; VCN leaves out 1000 px and more."""
+    storage = {"vcn": "kitti-truncated", "kitti": "kitti-rounded"}
+    for name, protocol in PROTOCOLS.items():
+        assert protocol.storage == storage.get(name, "exact")
+        assert protocol.limit == (1000 if name == "vcn" else None)
+        assert (protocol.precision, protocol.validity) == ("float32", "known")
+        assert not protocol.warm_start
+    quoted = [*PROTOCOLS["torchvision"].settings.values()]
+    assert [s.headline for s in quoted] == [
+        ("epe", "epe_image", "px1", "px3", "px5"),
+        ("epe_image", "epe", "px1", "px3", "px5", "fl"),
+        ("epe", "epe_image", "px1", "px3", "px5"),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from lcv.data.sintel import sintel
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.reference import slow_metrics
-from lcv.evaluate.run import _truth_hash, evaluate
+from lcv.evaluate.run import _truth_hash, evaluate, read_ahead
 from lcv.inner_product import InnerProduct
 from testing import datasets
 from testing.networks import Constant
@@ -222,3 +223,55 @@ def test_the_hash_of_the_truth_changes_with_what_is_known(change):
     before = _truth_hash(Sample(None, image, image, flow, valid))
     after = _truth_hash(Sample(None, image, image, other, known))
     assert (before == after) == (change == "an unknown vector")
+
+
+def test_reading_ahead_keeps_the_order_and_ends_with_whoever_asks():
+    """After the first of nine pairs two more are being read; what waits for a reader is left."""
+    going, read = threading.Event(), []
+
+    class Slow:
+        def __init__(self, number):
+            self.number = number
+
+        def read(self):
+            if self.number:
+                going.wait(9)
+            read.append(self.number)
+            return self.number
+
+    records = [Slow(number) for number in range(9)]
+    order = [0, 8, 3, 5, 1, 2]
+    samples = read_ahead(records, order)
+    assert next(samples) == (0, 0)
+    threading.Timer(0.05, going.set).start()
+    samples.close()
+    assert {*read} == {0, 8, 3}
+    assert [*read_ahead(records, order)] == [(index, index) for index in order]
+
+
+def test_processes_share_pairs_and_each_has_them_all(monkeypatch):
+    """The second of two measures every second pair, on the device that is asked for."""
+
+    class Second:
+        rank, world = 1, 2
+
+    measured = []
+
+    def gathered(everyone, mine):
+        measured.append(mine)
+        others = {0: mine[0][1], 2: mine[0][1]}
+        everyone[:] = [(others, None), mine]
+
+    monkeypatch.setattr(torch.distributed, "all_gather_object", gathered)
+    pairs = [
+        Given(name, {"flow": field((3, 4)), "valid": np.array([[True]])}, f"set {name[0]}")
+        for name in ("a1", "a2", "b1")
+    ]
+    found = evaluate(Constant(), pairs, RAFT, processes=Second(), device="cpu")
+    assert [*measured[0][0]] == [1]
+    assert measured[0][1] is None
+    assert {name: len(each.pairs) for name, each in found.datasets.items()} == {
+        "set a": 2,
+        "set b": 1,
+    }
+    assert found.metric("epe", "set b") == 5

@@ -99,7 +99,11 @@ def test_what_is_not_there_is_named_before_anything_is_measured(folder, tmp_path
         records_in([tmp_path / "bare"])
     shutil.copytree(folder / "KITTI", tmp_path / "KITTI")
     (tmp_path / "KITTI/training/image_2/000001_11.png").unlink()
-    with pytest.raises(FileError, match=r"000001_11.png: missing, though kitti2015 has the rest"):
+    message = r"000001_11.png: missing, though kitti2015 has the rest of the pair '000001_10'"
+    with pytest.raises(FileError, match=rf"{message}; `lcv data check`"):
+        records_in([tmp_path / "KITTI"])
+    (tmp_path / "KITTI/training/image_2/000005_11.png").unlink()
+    with pytest.raises(FileError, match=rf"{message} \(and 1 more files\); `lcv data check`"):
         records_in([tmp_path / "KITTI"])
 
 

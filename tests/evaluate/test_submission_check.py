@@ -16,7 +16,13 @@ from lcv.data.formats.image import write_image
 from lcv.data.formats.kitti import read_kitti
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.submission import layout_of, official_faults
-from lcv.evaluate.submission_check import check_submission
+from lcv.evaluate.submission_check import (
+    KITTI_RANGE,
+    SINTEL_LIMIT,
+    Fault,
+    check_submission,
+    range_fault,
+)
 from testing import datasets
 
 H, W = datasets.SIZE
@@ -312,3 +318,57 @@ def test_what_is_no_submission_cannot_be_checked(tmp_path):
         check_submission(tmp_path / "text.zip", "sintel")
     with pytest.raises(ArgumentError, match="no submission for 'spring'; there are sintel, kitti"):
         check_submission(tmp_path, "spring")
+
+
+def test_the_ranges_of_both_benchmarks():
+    """RAFT's limit of 1000 px, and what KITTI's sixteen bits hold: (0 … 65535 − 2¹⁵) / 64."""
+    assert (SINTEL_LIMIT, KITTI_RANGE) == (1000, (-512, 511.984375))
+    flow = np.zeros((3, 4, 2), np.float32)
+    assert range_fault("sintel", flow) is range_fault("kitti", flow) is None
+    for kind, inside, ends in (
+        ("sintel", (-999.9, 999.9), (-1000, 1000)),
+        ("kitti", (-511.98, 511.96), (-512, 511.984375)),
+    ):
+        flow[1, 2] = inside
+        assert range_fault(kind, flow) is None
+        for component, end in enumerate(ends):
+            flow[1, 2] = 0
+            flow[1, 2, component] = end
+            found = range_fault(kind, flow)
+            assert found.startswith("the flow is out of range at 1 pixel, first at x=2, y=1 with (")
+        flow[1, 2], flow[2, 0] = ends, ends
+        assert range_fault(kind, flow).startswith("the flow is out of range at 2 pixels, first at")
+        flow[:] = 0
+
+
+def test_a_file_that_unpacks_to_more_than_a_flow_is_not_unpacked(data, good, tmp_path, monkeypatch):
+    """64 MiB at most, which is no limit for 8 bytes a pixel of frames up to 8 million pixels."""
+    path = zipped(good / "kitti", tmp_path / "mine.zip")
+    sizes = {}
+    info = zipfile.ZipFile.getinfo
+
+    def huge(archive, name):
+        found = info(archive, name)
+        found.file_size = sizes.get(name, found.file_size)
+        return found
+
+    monkeypatch.setattr(zipfile.ZipFile, "getinfo", huge)
+    name = "flow/000001_10.png"
+    sizes[name] = 64 * 2**20 + 1
+    found = check_submission(path, "kitti", data=data / "kitti", official=False)
+    assert found == [Fault(name, f"unpacks to {2**26 + 1} bytes, more than a flow of this "
+                           "benchmark has")]  # fmt: skip
+    sizes[name] = 64 * 2**20
+    found = check_submission(path, "kitti", data=data / "kitti", official=False)
+    assert not any("unpacks to" in fault.message for fault in found)
+
+
+def test_the_size_of_a_frame_that_cannot_be_read(data, tmp_path):
+    shutil.copytree(data / "kitti", tmp_path / "kitti")
+    (tmp_path / "kitti/testing/image_2/000001_10.png").write_bytes(b"no picture")
+    layout = layout_of("kitti", tmp_path / "kitti")
+    with pytest.raises(FileError, match=r"000001_10\.png: its size cannot be read: "):
+        layout.sizes()
+    assert layout_of("kitti", data / "kitti").sizes() == {
+        f"flow/00000{n}_10.png": (H, W) for n in range(3)
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import zipfile
 
 import numpy as np
@@ -15,8 +16,9 @@ from lcv.data.formats.image import read_image
 from lcv.data.formats.kitti import read_kitti
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.protocols import PROTOCOLS
+from lcv.evaluate.submission import layout_of
 from lcv.evaluate.submission_check import check_submission
-from lcv.evaluate.submit import write_submission
+from lcv.evaluate.submit import _in_range, _must_pass, write_submission
 from testing import datasets
 from testing.networks import Constant, Interrupted
 
@@ -178,3 +180,98 @@ def test_nothing_of_the_users_is_replaced(data, tmp_path):
     assert (tmp_path / "out/notes.txt").read_text() == "mine"
     with pytest.raises(FileError, match="does not exist; make it first"):
         write_submission("kitti", Constant(), data / "kitti", tmp_path / "no/out", partial=True)
+
+
+def test_the_ends_of_the_range():
+    """Sintel: the last number under 1000. KITTI: one step of 1/64 inside what sixteen bits hold."""
+    flow = np.float32([[[-9e9, 9e9], [1.5, -2.5]]])
+    below = np.nextafter(np.float32(1000), np.float32(0))
+    for kind, low, high in (("sintel", -below, below), ("kitti", -512 + 1 / 64, 512 - 2 / 64)):
+        found, changed = _in_range(kind, "name", flow, clip=True)
+        assert np.array_equal(found, np.float32([[[low, high], [1.5, -2.5]]]))
+        assert (found.dtype, changed) == (np.float32, 1)
+        same, changed = _in_range(kind, "name", found, clip=False)
+        assert (np.array_equal(same, found), changed) == (True, 0)
+    edge = np.float32([[[0.0, 511.98]]])  # rounds to the last number of the format
+    with pytest.raises(ArgumentError, match="a: 1 pixels are at the end .* Say --clip to bring it"):
+        _in_range("kitti", "a", edge, clip=False)
+
+
+def test_how_files_are_packed(data, tmp_path):
+    for kind, packed in (("sintel", zipfile.ZIP_DEFLATED), ("kitti", zipfile.ZIP_STORED)):
+        heard = []
+        done = write_submission(
+            kind,
+            Constant(),
+            data / kind,
+            tmp_path / kind,
+            partial=True,
+            progress=lambda *words, heard=heard: heard.append(words),
+        )
+        assert heard == [(kind, n, done.files) for n in range(1, done.files + 1)]
+        with zipfile.ZipFile(done.archive) as archive:
+            for member in archive.infolist():
+                assert member.compress_type == packed
+                assert member.date_time == (1980, 1, 1, 0, 0, 0)
+                assert stat.filemode(member.external_attr >> 16) == "?rw-r--r--"
+                assert archive.read(member) == (done.folder / member.filename).read_bytes()
+
+
+def test_an_archive_that_does_not_pass_is_refused(data, tmp_path):
+    layout = layout_of("kitti", data / "kitti")
+    path = tmp_path / "bad.zip"
+    with zipfile.ZipFile(path, "w"):
+        pass
+    first = "the submission does not pass its own check: flow/000000_10.png: missing"
+    with pytest.raises(FileError, match=rf"{first} \(and 1 more faults\)$"):
+        _must_pass(path, layout, official=False)
+    with pytest.raises(FileError, match=rf"{first} \(and 199 more faults\)$"):
+        _must_pass(path, layout, official=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        done = write_submission("kitti", Constant(), data / "kitti", tmp_path / "a", partial=True)
+        archive.write(done.folder / "flow/000001_10.png", "flow/000001_10.png")
+    with pytest.raises(FileError, match=rf"{first}$"):
+        _must_pass(path, layout, official=False)
+    assert _must_pass(done.archive, layout, official=False) is None
+
+
+def test_clipped_pixels_of_an_interrupted_run_count(data, tmp_path):
+    """And what lies in its folder of another test set goes."""
+
+    class Wide(Interrupted):
+        def forward(self, image1, image2, **options):
+            output = super().forward(image1, image2, **options)
+            return type(output)(output.flow.clone().index_fill_(3, torch.tensor([0]), 9000.0))
+
+    h, _ = datasets.SIZE
+    model, out = Wide(at=2), tmp_path / "out"
+    options = {"partial": True, "clip": True, "warm_start": False}
+    with pytest.raises(KeyboardInterrupt):
+        write_submission("kitti", model, data / "kitti", out, **options)
+    (tmp_path / "out.part/flow/000099_10.png").touch()
+    done = write_submission("kitti", model, data / "kitti", out, **options)
+    assert (done.clipped, done.files, model.count) == (2 * h, 2, 3)
+    assert everything(done.folder) == ["flow", "flow/000000_10.png", "flow/000001_10.png"]
+
+
+def test_a_place_that_is_taken_by_something_else(data, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    for name in ("file", "link"):
+        with pytest.raises(FileError, match=f"{name}: exists already; choose another name or say"):
+            write_submission(
+                "kitti", Constant(), data / "kitti", tmp_path / name, partial=True, overwrite=True
+            )
+    with pytest.raises(FileError, match="folder: exists already"):
+        write_submission("kitti", Constant(), data / "kitti", tmp_path / "folder", partial=True)
+    assert everything(tmp_path) == ["file", "folder", "link"]
+
+
+def test_what_cannot_be_written_is_told(data, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("lcv.evaluate.submit.write_flow", full)
+    with pytest.raises(FileError, match="out: writing failed: disk full"):
+        write_submission("kitti", Constant(), data / "kitti", tmp_path / "out", partial=True)

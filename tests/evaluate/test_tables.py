@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import math
+import sys
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
-from lcv.evaluate.compare import compare
+from lcv.evaluate.compare import Difference, compare
 from lcv.evaluate.metrics import METRICS
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.results import DatasetResult, PairResult, Result
-from lcv.evaluate.tables import comparison_table, dataset_tables, number, protocol_text
+from lcv.evaluate.tables import Grid, comparison_table, dataset_tables, number, protocol_text
 
 
 def made(label, dataset="kitti2015", weights=None, protocol="raft", **metrics):
@@ -132,3 +135,64 @@ torchvision: """
     assert "  all datasets: the network's own sizes; quotes fl, epe\n" in shown
     assert "whose truth is known and under 1000 px in both components\n" in shown
     assert "\nkitti: KITTI's development kit" in shown
+
+
+def test_a_comparison_in_plain_letters():
+    """Ten pairs are enough for an interval, nine are marked."""
+    row = Difference("kitti2015", "epe", "px", 10, 1.0, 1.5, 0.5, 0.25, 0.75, 0.0215, 1, 2, 7)
+    few = replace(row, dataset="sintel", metric="fl", unit="%", pairs=9, low=-math.inf)
+    first, second = made("one", epe=1.0), made("", epe=1.0)
+    table = comparison_table(first, second, [row, few])
+    assert table.text().splitlines() == [
+        "second (B) against one (A), protocol raft",
+        "dataset    metric     pairs      A      B    B − A       95 % interval  B <, =, > A       p",
+        91 * "-",
+        "kitti2015  EPE, px       10  1.000  1.500  +0.5000  [+0.2500, +0.7500]      1, 2, 7  0.0215",
+        "sintel     Fl-all, %      9   1.00   1.50  +0.5000           unknown *      1, 2, 7  0.0215",
+        "Means over pairs of each pair's own value. Interval: bootstrap over pairs. p: sign test, "
+        "pair by pair. *: fewer than 10 pairs, too few for an interval to be relied on.",
+    ]
+    scenes = comparison_table(made("", epe=1.0), second, [row], by_scene=True)
+    assert scenes.title == "second (B) against first (A), protocol raft"
+    assert scenes.caption == (
+        "Means over pairs of each pair's own value. Interval: bootstrap over scenes. p: sign test, "
+        "pair by pair."
+    )
+
+
+def test_two_pairs_are_in_the_plural():
+    result = made("m", epe=1.0)
+    (pair,) = result.datasets["kitti2015"].pairs
+    both = replace(result.datasets["kitti2015"], pairs=(pair, pair))
+    (table,) = dataset_tables([replace(result, datasets={"kitti2015": both})])
+    assert table.title == "kitti2015: 2 pairs, protocol raft"
+
+
+def test_a_table_without_a_rule_and_with_more_words():
+    grid = Grid("title", ("a", "b", "c"), (("1", "22", "3"), ("4", "5", "666")), "end", words=1)
+    assert grid.text() == "title\na   b    c\n----------\n1  22    3\n4   5  666\nend\n"
+    assert grid.width() == 1 + 2 + 3 + 3 * 3 + 1
+    assert [column.justify for column in grid.rich().columns] == ["left", "right", "right"]
+    ruled = replace(grid, rule=1, words=2)
+    assert ruled.text().splitlines()[3:6] == ["1  22    3", "----------", "4  5   666"]
+    assert [row.end_section for row in ruled.rich().rows] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("columns", "terminal", "drawn"), [(16, True, True), (15, True, False), (99, False, False)]
+)
+def test_a_table_is_drawn_where_it_fits(monkeypatch, capsys, columns, terminal, drawn):
+    grid = Grid("title", ("a", "b", "c"), (("1", "22", "333"),), "end")
+    memory = io.StringIO()
+    console = Console(width=columns, file=memory, force_terminal=terminal, color_system=None)
+    monkeypatch.setattr("rich.console.Console", lambda: console)
+    grid.show()
+    assert ("┃" in memory.getvalue()) == drawn
+    assert capsys.readouterr().out == ("" if drawn else grid.text() + "\n")
+
+
+def test_a_table_without_rich(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    grid = Grid("title", ("a",), (("1",),), "end")
+    grid.show()
+    assert capsys.readouterr().out == grid.text() + "\n"

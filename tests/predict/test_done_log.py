@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcv.predict.done_log import DoneLog, Files, Identity, size_of
+from lcv.errors import FileError
+from lcv.predict.done_log import DoneLog, Entry, Files, Identity, size_of
 
 SOURCE = Identity(3, 4, "ab")
 
@@ -77,3 +82,69 @@ def test_a_link_has_no_size(tmp_path):
     (tmp_path / "a").write_bytes(b"12")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     assert [size_of(tmp_path / name) for name in ("a", "b", "c")] == [2, None, None]
+
+
+def test_what_a_log_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.node", lambda: 60 * "h")
+    log = DoneLog(tmp_path)
+    assert re.fullmatch(rf"h{{40}}-{os.getpid()}-[0-9a-f]{{8}}\.jsonl", log.own.name)
+    log.append({"flow/a.flo": 5, "low/a.npy": 6}, "walk", "a", [SOURCE], notes=["tiles"])
+    log.append({"clip/walk.mp4": 7}, "walk", clip="stamp")
+    entries = {
+        "flow/a.flo": Entry(1, 5, (SOURCE,), None),
+        "low/a.npy": Entry(1, 6, (SOURCE,), None),
+        "clip/walk.mp4": Entry(1, 7, (), "stamp"),
+    }
+    assert log.entries == log_of(tmp_path).entries == entries
+    assert log.pairs == {("walk", "a"): (SOURCE,), ("walk", ""): ()}
+    one, two = map(json.loads, log.own.read_text().splitlines())
+    assert one == {
+        "run": 1,
+        "sequence": "walk",
+        "pair": "a",
+        "made_from": [[3, 4, "ab"]],
+        "notes": ["tiles"],
+        "outputs": {"flow/a.flo": 5, "low/a.npy": 6},
+    }
+    assert two["clip"] == "stamp"
+
+
+def test_a_line_of_an_earlier_run_changes_nothing(tmp_path):
+    later, earlier = Identity(1, 1, "later"), Identity(2, 2, "earlier")
+    log = DoneLog(tmp_path)
+    for log.run, made_from in ((5, later), (4, earlier)):
+        log.append({"flow/a.flo": 100 - log.run}, "walk", "a", [made_from])
+    assert log.entries == {"flow/a.flo": Entry(5, 95, (later,), None)}
+    assert log.pairs == {("walk", "a"): (later,)}
+    log.run = 5
+    log.append({"flow/a.flo": 1}, "walk", "a", [earlier])
+    assert log.entries["flow/a.flo"].size == 1, "of the same run the last line counts"
+
+
+def test_a_line_that_cannot_be_written_is_an_error(tmp_path):
+    log = DoneLog(tmp_path / "nowhere")
+    with pytest.raises(FileError, match=r"\.jsonl: writing failed: .*No such file"):
+        log.append({"flow/a.flo": 5}, "walk")
+    assert not log.entries
+
+
+def test_a_link_among_the_logs_is_not_read(tmp_path):
+    DoneLog(tmp_path / "a").folder.mkdir()
+    log = DoneLog(tmp_path / "a")
+    log.append({"flow/a.flo": 5}, "walk")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "x.jsonl").symlink_to(log.own)
+    assert not log_of(tmp_path / "b").entries
+
+
+def test_a_file_is_looked_at_once_until_it_is_forgotten(tmp_path):
+    path, files = tmp_path / "frame.png", Files()
+    path.write_bytes(b"one")
+    before = files.identity(path)
+    assert before == (3, path.stat().st_mtime_ns, hashlib.sha256(b"one").hexdigest())
+    path.write_bytes(b"three")
+    assert files.identity(path) == before
+    files.forget(path)
+    after = files.identity(path)
+    assert (after.size, after.sha256) == (5, hashlib.sha256(b"three").hexdigest())
+    files.forget(tmp_path / "unknown")

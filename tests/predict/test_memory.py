@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -13,11 +14,14 @@ from pathlib import Path
 import pytest
 import torch
 
+import lcv
 from lcv.errors import ArgumentError, ShapeError
 from lcv.memory import parse_bytes
 from lcv.predict import memory
 from lcv.predict.matching import Wanted
 from lcv.predict.memory import MARGIN, Plan
+from lcv.predict.predictor import Predictor
+from lcv.predict.tiles import Tiling
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "planner.py"
 
@@ -153,3 +157,104 @@ def test_what_runs_out_of_memory_has_other_plans_left(make):
     assert [plan.strategy, *rest] == ["all-pairs", "on-demand"]
     chosen = make(strategy="all-pairs").planner
     assert not [*chosen.instead_of(chosen.plan(720, 1280, Wanted()), Wanted())]
+
+
+COSTS = {"constant": 1000, "per_pixel": 3, "both_ways": 5, "warp_error": 7}
+
+
+def test_a_peak_is_the_volume_and_so_much_a_pixel(make):
+    """Of a tile its own pixels count, and of the image what is held of the whole."""
+    planner = make().planner
+    planner.costs = {"all-pairs": COSTS, "tiles": {**COSTS, "per_image_pixel": 11}}
+    held, pixels = memory.volume_bytes(planner.matcher.with_strategy("tiles"), 64, 72), 96 * 136
+    whole = memory.volume_bytes(planner.matcher.with_strategy("all-pairs"), 96, 136)
+    assert whole > held > 0
+    for wanted, more in (
+        (Wanted(), 0),
+        (Wanted(backward=True), 5),
+        (Wanted(occlusion=True), 5),
+        (Wanted(warp_error=True), 7),
+        (Wanted(True, True, True), 12),
+    ):
+        peak = planner.peak("all-pairs", (96, 136), wanted, None)
+        assert peak == 1000 + whole + (3 + more) * pixels
+        tiling = Tiling((0, 32), (0, 64), 64, 72, (64, 64))
+        peak = planner.peak("tiles", (96, 136), wanted, tiling)
+        assert peak == 1000 + held + 3 * 64 * 72 + (11 + more) * pixels
+    planner.costs = None
+    assert planner.peak("all-pairs", (96, 136), Wanted(), None) is None
+
+
+def test_a_fifth_more_than_predicted_must_be_free(make, monkeypatch):
+    planner = make().planner
+    monkeypatch.setattr(planner, "peak", lambda strategy, *_: {"all-pairs": 1000}.get(strategy, 10))
+    for limit, strategy in ((1200, "all-pairs"), (1199, "on-demand"), (12, "on-demand")):
+        planner.limit = limit
+        plan = planner._choose((96, 136), Wanted())
+        assert (plan.strategy, plan.limit, plan.tiling) == (strategy, limit, None)
+    planner.limit = 11
+    with pytest.raises(ArgumentError, match="max_memory is .*, but raft-small needs at least"):
+        planner._choose((96, 136), Wanted())
+
+
+def test_the_largest_tiles_that_fit_are_taken(make, monkeypatch):
+    """Sides from 1536 down to 256, whole multiples of 64, none much smaller than the one before."""
+    planner = make(strategy="tiles").planner
+    monkeypatch.setattr(planner, "peak", lambda strategy, size, wanted, tiling: tiling.height)
+    sides = []
+    for limit in range(1900, 307, -4):
+        planner.limit = limit
+        side = planner._choose((1800, 2000), Wanted()).tiling.height
+        assert side * 1.2 <= limit
+        sides += [side] * (side not in sides)
+    assert sides == sorted(sides, reverse=True)
+    assert (sides[0], sides[-1]) == (1536, 256)
+    assert all(side % 64 == 0 for side in sides)
+    assert all(after >= 0.8 * before for before, after in itertools.pairwise(sides))
+    planner.limit = 307
+    with pytest.raises(ArgumentError, match=r"\(as tiles of 256 pixels, which was asked for\)"):
+        planner._choose((1800, 2000), Wanted())
+    # An image that is smaller than any tile is one tile, but only where tiles were asked for.
+    planner.limit = 10_000
+    assert planner._choose((100, 200), Wanted()).tiling[:4] == ((0,), (0,), 100, 200)
+    assert make().planner._make("tiles", (100, 256), Wanted()) is None
+    assert make().planner._make("tiles", (100, 257), Wanted()).tiling.width == 256
+
+
+def test_a_network_that_was_not_measured_has_no_costs():
+    assert memory.costs_of("raft-small", "cpu") == memory.costs_of("raft-small", "abacus")
+    assert memory.costs_of("nobody's", "cpu") is None
+    assert {*memory.costs_of("raft-small", "cpu")} == {"all-pairs", "on-demand", "tiles"}
+
+
+def test_a_plan_of_tiles_in_words():
+    tiling = Tiling((0, 32), (0, 64), 64, 72, (64, 64))
+    plan = Plan("tiles", 96, 136, 3_000_000, 5_000_000, tiling)
+    assert plan.text == (
+        "136×96: tiles (4 of 72×64), about 3 MB of 5 MB; 1.4 times the pixels of the whole image, "
+        "and flow that differs a little from the whole image's"
+    )
+    assert plan.as_json == ["tiles", tiling, 3_000_000]
+    assert Plan.from_json(["own", None, None], 9, 8, None) == Plan("own", 9, 8, None)
+
+
+def test_less_memory_after_it_ran_out(make):
+    planner = make().planner
+    planner.costs = {"all-pairs": COSTS, "on-demand": {**COSTS, "constant": 1}}
+    plan = Plan("all-pairs", 96, 136, 10**9, 10**10)
+    needed = planner.peak("on-demand", (96, 136), Wanted(warp_error=True), None)
+    assert [*planner.instead_of(plan, Wanted(warp_error=True))] == [
+        Plan("on-demand", 96, 136, needed, 10**10)
+    ]
+    assert not [*planner.instead_of(dataclasses.replace(plan, strategy="on-demand"), Wanted())]
+    tiled = dataclasses.replace(plan, tiling=Tiling((0,), (0,), 96, 136, (64, 64)))
+    assert not [*planner.instead_of(tiled, Wanted())]
+
+
+def test_a_volume_is_counted_in_whole_cells(make):
+    """A last row or column that is not whole counts as one; a network without a volume has none."""
+    matcher = make().matcher.with_strategy("all-pairs")
+    counts = [memory.volume_bytes(matcher, *size) for size in ((96, 136), (89, 129), (97, 137))]
+    assert counts[0] == counts[1] < counts[2]
+    foreign = Predictor(lcv.wrap(lambda a, b: (a - b)[:, :2]), device="cpu").matcher
+    assert memory.volume_bytes(foreign, 96, 136) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import lcv
 from lcv.data.formats.image import read_image
@@ -14,12 +15,23 @@ from lcv.data.formats.kitti import read_kitti
 from lcv.data.formats.mask import read_mask
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.folder import JobFolder
-from lcv.predict.outputs import FORMATS, KINDS, LOOK, Drawing, Named, Output, wanted_outputs
+from lcv.predict.outputs import (
+    FORMATS,
+    KINDS,
+    LOOK,
+    LOW,
+    Drawing,
+    Named,
+    Output,
+    stored_panel,
+    wanted_outputs,
+)
 from lcv.predict.result import FlowResult
 from lcv.predict.sources import FrameFiles
 from lcv.visual.colours import flow_to_colour
 from lcv.visual.look import look
 from lcv.visual.overlay import draw_arrows
+from lcv.visual.panel import panel, panel_of_pictures
 
 SEQUENCE = FrameFiles("walk", (), ("frame_1",))
 MAPS = {"overlay": True, "occlusion": True, "warp_error": True, "look": True}
@@ -110,3 +122,83 @@ def test_an_unknown_format_lists_the_known_ones():
     message = "unknown format 'exr'; the formats are flo, npy, pfm, npz, flo5, kitti, png"
     with pytest.raises(ArgumentError, match=message):
         wanted_outputs(("flo", "exr"))
+
+
+@pytest.mark.parametrize(
+    ("name", "formats", "names"),
+    [
+        ("a.flo", ("flo", "png"), ["a.flo", "a.png", "a_overlay.png"]),
+        ("a.jpg", ("flo", "png"), ["a.flo", "a.jpg", "a_overlay.png"]),
+        ("a.PNG", ("png",), ["a.PNG", "a_overlay.png"]),
+        ("a.png", ("kitti",), ["a.png", "a_overlay.png"]),
+        ("a.flo", ("flo", "kitti", "npy"), ["a.flo", "a_kitti.png", "a.npy", "a_overlay.png"]),
+    ],
+)
+def test_names_beside_a_named_file(name, formats, names):
+    outputs = wanted_outputs(formats, overlay=True)
+    named = Named(Path("folder", name), outputs)
+    assert [named.path(output) for output in outputs] == [Path("folder", n) for n in names]
+
+
+def test_a_name_that_cannot_be_written_is_refused_early(tmp_path, monkeypatch):
+    outputs = wanted_outputs(("flo",))
+    named = Named(tmp_path / "a.flo", outputs)
+    (tmp_path / "a.flo").touch()
+    with pytest.raises(FileError, match="is the input .* itself"):
+        named.check([tmp_path / "a.flo"], overwrite=True)
+    named.check((), overwrite=True)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(FileError, match="may not be written to"):
+        named.check((), overwrite=True)
+
+
+def test_what_is_asked_for_in_order(monkeypatch):
+    assert wanted_outputs(("png", "flo", "png"), backward=True, look=True, warp_error=True) == (
+        Output("picture", "png"),
+        Output("backward_picture", "png", True),
+        Output("flow", "flo"),
+        Output("backward", "flo", True),
+        Output("warp_error", "warp_error"),
+        Output("look", "look"),
+    )
+    assert wanted_outputs(("kitti",), backward=True)[1] == Output("backward_kitti", "kitti", True)
+    assert wanted_outputs((), overlay=True, occlusion=True) == (
+        Output("overlay", "overlay"),
+        Output("occluded", "occluded"),
+    )
+    assert [output.ending for output in (LOW, LOOK, Output("flow", "npz"))] == [
+        ".npy",
+        ".png",
+        ".npz",
+    ]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert wanted_outputs(("flo",)) == (Output("flow", "flo"),)
+    with pytest.raises(ArgumentError, match="the format flo5 needs h5py, which is not installed"):
+        wanted_outputs(("flo", "flo5"))
+
+
+def test_the_low_flow_is_stored_as_it_is(tmp_path, result, image):
+    low = torch.arange(12, dtype=torch.bfloat16).reshape(1, 2, 2, 3)
+    Drawing(result, image, 3.0, low).write(tmp_path / "low.npy", LOW, overwrite=False)
+    found = np.load(tmp_path / "low.npy")
+    assert found.dtype == np.float32
+    assert np.array_equal(found, np.arange(12).reshape(1, 2, 2, 3))
+
+
+def test_a_clip_is_drawn_from_the_best_file_there_is(tmp_path, result, image):
+    paths = {output.what: path for output, path in saved(tmp_path, result, image).items()
+             if not output.backward}  # fmt: skip
+    exact = panel(image, result.flow, 12.5, True)
+    assert np.array_equal(stored_panel(image, paths, 12.5, True), exact)
+    kitti = {name: paths[name] for name in ("kitti", "png", "overlay")}
+    rounded = panel(image, read_kitti(paths["kitti"])[0], 12.5, False)
+    assert np.array_equal(stored_panel(image, kitti, 12.5, False), rounded)
+    drawn = {name: paths[name] for name in ("png", "overlay")}
+    picture, overlay = read_image(paths["png"]), read_image(paths["overlay"])
+    for files, arrows, left in (
+        (drawn, True, overlay),
+        (drawn, False, image),
+        ({"png": paths["png"]}, True, image),
+    ):
+        wanted = panel_of_pictures(left, picture, 12.5)
+        assert np.array_equal(stored_panel(image, files, 12.5, arrows), wanted)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lcv.cost_volume.resize import resize_flow
 from lcv.errors import ArgumentError, FileError, ShapeError
-from lcv.predict.reduced import reduced, reduced_size
+from lcv.predict.matching import Flows
+from lcv.predict.reduced import check_max_side, enlarged, reduced, reduced_size
 from predict.small_jobs import run
 
 
@@ -71,3 +72,23 @@ def test_a_job_with_another_max_side_is_another_job(make, walk, tmp_path):
     run(make(max_side=64), walk, tmp_path / "out", frames=2)
     with pytest.raises(FileError, match="there max_side is 64, here None"):
         run(make(), walk, tmp_path / "out", frames=2)
+
+
+def test_one_pixel_is_a_side():
+    check_max_side(1)
+
+
+def test_all_that_goes_with_a_flow_is_enlarged():
+    """Vectors grow with the image, maps are repeated, and what is not there stays away."""
+    flow = torch.full((1, 2, 2, 3), 1.5)
+    occluded = torch.tensor([[[[True, False, True], [False, True, False]]]])
+    error = torch.arange(6.0).reshape(1, 1, 2, 3)
+    found = enlarged(Flows(flow, flow, 2 * flow, occluded, error), (6, 6))
+    wanted = torch.tensor([3.0, 4.5])[None, :, None, None].expand(1, 2, 6, 6)
+    assert torch.equal(found.flow, wanted)
+    assert torch.equal(found.backward, 2 * wanted)
+    assert found.low is flow
+    for large, small in ((found.occluded, occluded), (found.warp_error, error)):
+        assert large.dtype == small.dtype
+        assert torch.equal(large, small.repeat_interleave(3, 2).repeat_interleave(2, 3))
+    assert enlarged(Flows(flow, None, None, None, None), (6, 6))[1:] == (None, None, None, None)

@@ -23,13 +23,14 @@ from lcv.data.formats.image import read_image
 from lcv.data.formats.video import read_video
 from lcv.errors import FileError
 from lcv.predict import Predictor
-from lcv.predict.job import Job
+from lcv.predict.job import Job, Listener, Summary
 from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named, wanted_outputs
 from lcv.predict.run import Run, compute_chunk, parts_of
 from lcv.predict.scale import own_scale
-from lcv.predict.selection import Shard
-from lcv.predict.sources import Video
+from lcv.predict.selection import Selection, Shard
+from lcv.predict.sources import FrameFiles, Video
+from lcv.predict.worker import Work
 from predict.killing import MOMENTS
 from predict.small_jobs import FLOW, ONE, TWO, Killed, made, run
 from testing.footage import files_of, moving, save_film, save_frames
@@ -335,3 +336,151 @@ def test_an_output_is_never_an_input(predictor, walk, tmp_path):
     with pytest.raises(FileError, match="has the input .* in it, and inputs are never written to"):
         run(predictor, pictures, tmp_path / "out", overwrite=True)
     assert files_of(tmp_path) == before
+
+
+class Heard(Listener):
+    """Writes down all that it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple] = []
+
+    def say(self, text):
+        self.told.append(("say", text))
+
+    def start(self):
+        self.told.append(("start",))
+
+    def begin(self, name, pairs):
+        self.told.append(("begin", name, pairs))
+
+    def advance(self, pairs=1, computed=True):
+        self.told.append(("advance", pairs, computed))
+
+
+@pytest.fixture
+def plain():
+    """A network of no layers."""
+    return Predictor(lcv.wrap(lambda a, b: (a - b)[:, :2].contiguous()), device="cpu")
+
+
+def heard(plain, walk, out, **settings) -> list[tuple]:
+    listener = Heard()
+    job = Job(find_inputs([str(walk)]).sequences, out, **{**CLIP, **settings})
+    Run(plain, job, listener).go()
+    return listener.told
+
+
+def test_what_is_told_of_a_job(plain, tmp_path):
+    """All of it the first time, nothing the second time."""
+    walk, out = save_frames(tmp_path / "walk", 4), tmp_path / "out"
+    (walk / "frame_4.png").write_bytes(b"no picture")
+    told = heard(plain, walk, out)
+    plan = "72×64: your network's own way; its memory will be measured on the first pair"
+    looking = ("say", "walk: looking at 3 of 3 pairs for a common scale")
+    assert told[:2] == [("start",), ("begin", "walk", 3)]
+    assert sorted(told[2:-1]) == sorted(
+        [("say", plan), looking, *2 * [("advance", 1, True)], ("advance", 1, False)]
+    )
+    assert told[-1] == ("begin", "walk, clip", None)
+    (walk / "frame_4.png").unlink()
+    assert heard(plain, walk, out)[:-1] == []
+
+
+def test_why_there_is_no_clip(plain, walk, tmp_path):
+    told = heard(plain, walk, tmp_path / "one", scale=3.0, selection=Selection(frames=2))
+    assert told[-1] == ("say", "walk: no clip, since only one pair is left")
+    told = heard(plain, walk, tmp_path / "two", scale=3.0, shard=ONE)
+    assert told[-1] == (
+        "say",
+        "walk: no clip yet, since not all pairs are done; give the command again, without --shard, "
+        "when they are",
+    )
+    pair = save_frames(tmp_path / "pair", 2)
+    told = heard(plain, pair, tmp_path / "three", scale=3.0)
+    assert told[-1] == ("advance", 1, True), "one pair that is all there is needs no words"
+    assert not (tmp_path / "three" / "clip").exists()
+
+
+class Workers:
+    """A cluster that notes what it is given."""
+
+    workers, cores = 2, 3
+
+    def __init__(self, *results) -> None:
+        self.results = results
+
+    def map(self, function, order, chunks):
+        self.function, self.order, self.chunks = function, pickle.loads(order), [*chunks]
+        yield from self.results
+
+
+def chunks_of(plain, tmp_path, parts, **settings):
+    workers = Workers()
+    run = Run(plain, Job((), tmp_path / "out", FLOW, **settings))
+    run._share(parts, workers, {})
+    return [(sequence.name, pairs) for sequence, pairs in workers.chunks]
+
+
+def test_how_a_job_is_divided_among_workers(plain, tmp_path):
+    """Of files an eighth of all that is missing for each of two, of a video a half of its pairs."""
+    walk = FrameFiles("walk", (), ())
+    film = Video("film", Path("film.mp4"), 8)
+    parts = [Work(walk, range(3, 20), 13), Work(film, range(2, 9), 7)]
+    film_halves = [("film", range(2, 6)), ("film", range(6, 9))]
+    assert chunks_of(plain, tmp_path, parts) == [
+        *(("walk", range(i, min(i + 3, 20))) for i in range(3, 20, 3)),
+        *film_halves,
+    ]
+    assert chunks_of(plain, tmp_path, parts, warm_start=True) == [
+        ("walk", range(3, 20)),
+        ("film", range(2, 9)),
+    ]
+    many = [Work(walk, range(70), 1000)]
+    assert [len(pairs) for _, pairs in chunks_of(plain, tmp_path, many)] == [32, 32, 6]
+
+
+def test_what_workers_are_told_and_what_they_answer(plain, tmp_path):
+    walk = FrameFiles("walk", (), ())
+    job = Job((walk,), tmp_path / "out", FLOW, clip=True, overwrite=True, strict=True)
+    listener = Heard()
+    run = Run(plain, job, listener)
+    workers = Workers(
+        (Summary(done=4, failed={("walk", 1), ("walk", 2)}), {"walk": 5}),
+        (Summary(done=1, there=2), {"film": 7}),
+    )
+    run._share([Work(walk, range(7), 7)], workers, {"iters": 2})
+    alone = dataclasses.replace(job, sequences=(), clip=False, overwrite=False)
+    assert workers.order == ({"iters": 2}, alone, Path.cwd(), 3)
+    assert workers.function is compute_chunk
+    assert listener.told == [("begin", "2 workers", 7), ("advance", 6, True), ("advance", 1, True)]
+    summary = run.worker.summary
+    assert (summary.done, summary.there, len(summary.failed)) == (5, 2, 2)
+    assert run.worker.ends == {"walk": 5, "film": 7}
+
+
+def test_a_cluster_computes_what_is_missing_and_nothing_is_computed_here(plain, walk, tmp_path):
+    run = Run(plain, Job(find_inputs([str(walk)]).sequences, tmp_path / "out", FLOW))
+    workers = Workers()
+    assert run.go(workers).done == 0
+    assert [pairs for _, pairs in workers.chunks] == [range(i, i + 1) for i in range(6)]
+    assert workers.order[0] == {}
+    assert run.go(workers, {"iters": 2}).done == 0
+    assert workers.order[0] == {"iters": 2}
+
+
+def test_a_share_of_sequences():
+    """Of 5, 0 and 4 pairs; whole sequences go to whom their first pair falls."""
+    counts = [5, 0, 4]
+    assert parts_of(counts, Shard(1, 2)) == [(0, range(4))]
+    assert parts_of(counts, Shard(2, 2)) == [(0, range(4, 5)), (2, range(4))]
+    assert parts_of(counts, Shard(1, 2), whole=True) == [(0, range(5))]
+    assert parts_of(counts, Shard(2, 2), whole=True) == [(2, range(4))]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_shard_computes_its_share_and_no_pair_more(plain, walk, tmp_path, number):
+    """Of six pairs two each; the frames that it reads are those of its pairs."""
+    summary = run(plain, walk, tmp_path / "out", outputs=FLOW, shard=Shard(number, 3))
+    assert (summary.done, summary.there) == (2, 0)
+    names = sorted(path.name for path in (tmp_path / "out" / "flow" / "walk").iterdir())
+    assert names == [f"frame_{2 * number + k}.flo" for k in (-1, 0)]

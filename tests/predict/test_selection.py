@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcv.cli.predict_inputs import find_inputs
+from lcv.data.formats.decoder import Source
 from lcv.errors import ArgumentError, FileError
-from lcv.predict.selection import Selection
-from lcv.predict.sources import Video
+from lcv.predict.selection import Selection, limited
+from lcv.predict.sources import FrameFiles, Live, Video
 from predict.small_jobs import made, run
 from testing.footage import save_film, save_frames
 
@@ -81,3 +84,35 @@ def test_a_job_over_every_second_frame(predictor, walk, tmp_path):
     assert next(flows) == next(flows)
     with pytest.raises(FileError, match="there every is 2, here 1"):
         run(predictor, walk, tmp_path / "out")
+
+
+def test_the_first_frames_of_every_kind():
+    film = Video("a", Path("a.mp4"), COUNT, Fraction(10))
+    assert [limited(film, most).length for most in (None, 5, COUNT, 99)] == [12, 5, 12, 12]
+    assert limited(Video("a", Path("a.mp4")), 5).length == 5
+    files = FrameFiles("a", tuple(Path(f"{n}.png") for n in range(4)), ("0", "1", "2"))
+    assert limited(files, None) is files
+    assert limited(files, 3) == FrameFiles("a", files.files[:3], ("0", "1"))
+    live = Live("a", Source("camera", "0"), step=4)
+    few = Selection(frames=3).of(live)
+    assert (few.name, few.source, few.most, few.step) == ("a", live.source, 3, 4)
+    third = Selection(every=3).of(few)
+    assert (third.name, third.source, third.most, third.step) == ("a", live.source, 3, 3)
+
+
+def test_two_frames_are_enough_and_one_is_not():
+    film = Video("a", Path("a.mp4"), COUNT, Fraction(10))
+    assert Selection(Fraction(1)).of(film) == replace(film, first=10, length=2)
+    assert Selection(end=Fraction("0.11")).of(film) == replace(film, length=2)
+    assert Selection(every=11).of(film).length == 2
+    with pytest.raises(ArgumentError, match="a: --every 12 leaves 1 of its 12 frames"):
+        Selection(every=12).of(film)
+    message = (
+        r"a\.mp4: fewer than two frames lie between --start and --end; it lasts 1\.2 s at 10 frames"
+    )
+    for chosen in (Selection(Fraction("1.01")), Selection(end=Fraction("0.1"))):
+        with pytest.raises(ArgumentError, match=message):
+            chosen.of(film)
+    files = FrameFiles("walk", (Path("1.png"), Path("2.png")), ("1",))
+    with pytest.raises(ArgumentError, match="walk: --start and --end are seconds of a video file"):
+        Selection(end=Fraction(1)).of(files)

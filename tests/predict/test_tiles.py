@@ -12,7 +12,7 @@ from lcv.models.types import FlowOutput
 from lcv.predict import tiles
 from lcv.predict.matching import Encoded, Wanted
 from lcv.predict.predictor import Predictor
-from lcv.predict.tiles import OVERLAP, _weights, make_tiling, match_tiles, median_shift
+from lcv.predict.tiles import OVERLAP, Tiling, _weights, make_tiling, match_tiles, median_shift
 from testing.shared import shared
 
 
@@ -153,3 +153,85 @@ def test_tiles_come_near_the_whole_on_a_real_pair():
         errors[strategy] = np.linalg.norm(result.flow - truth, axis=2).mean()
     assert result.plan.tiling.number > 1
     assert errors["tiles"] < errors["all-pairs"] + 0.1
+
+
+def test_how_an_image_is_cut():
+    """Sintel's size: one row, three columns that overlap by half, a coarse pass of as many pixels."""
+    assert make_tiling(436, 1024, 512, 57) == ((0,), (0, 256, 512), 436, 512, (304, 720))
+    assert make_tiling(436, 1024, 512, 310).coarse == (310, 720)
+    assert make_tiling(64, 512, 512, 57) == ((0,), (0,), 64, 512, (64, 512))
+    assert make_tiling(100, 513, 512, 57)[:4] == ((0,), (0, 1), 100, 512)
+    # 0.25 · 128 pixels of 224 are shared: two tiles are just enough, and of 225 three.
+    assert make_tiling(224, 225, 128, 57)[:2] == ((0, 96), (0, 48, 97))
+
+
+def test_the_coarse_flow_is_read_in_the_middle_of_every_eighth_pixel():
+    """A coarse flow that says where each of its pixels lies in the image is read as places again.
+
+    A coarse pixel stands for 2 columns and 16 rows; beyond its first and last middle it goes on.
+    """
+    one_way = object.__new__(tiles._OneWay)
+    one_way.image1 = torch.zeros(1, 3, 128, 160)
+    x = (2 * torch.arange(80.0) + 0.5) / 2
+    y = (16 * torch.arange(8.0) + 7.5) / 16
+    one_way.coarse = torch.stack((x.expand(8, 80), y[:, None].expand(8, 80)))[None]
+    for top, left, tall, wide in ((0, 40, 128, 72), (60, 90, 68, 70)):
+        one_way.tiling = Tiling((top,), (left,), tall, wide, (8, 80))
+        found = one_way._coarse_in(top, left)
+        rows, columns = -(-tall // 8), -(-wide // 8)
+        middle_x = left + 8 * torch.arange(columns) + 3.5
+        middle_y = (top + 8 * torch.arange(rows) + 3.5).clamp(7.5, 127 - 7.5)
+        assert found.shape == (1, 2, rows, columns)
+        assert torch.allclose(found[0, 0], middle_x.clamp(max=158.5).expand(rows, columns))
+        assert torch.allclose(found[0, 1], middle_y[:, None].expand(rows, columns))
+
+
+def test_tiles_of_frame_2_lie_where_the_motion_leads_inside_the_image():
+    """Pixels of frame 2 that say where they are; the motion is 30 to the left and 20 down."""
+    grid = torch.stack(torch.meshgrid(torch.arange(160.0), torch.arange(240.0), indexing="ij"))
+    image2 = torch.cat((grid.flip(0), grid[:1]))[None]
+    seen = []
+
+    class Moving(Known):
+        def match(self, first, second, start=None):
+            if start is None:
+                small = second.image.shape[2:]
+                motion = torch.tensor([-30 * small[1] / 240, 20 * small[0] / 160])
+                return FlowOutput(motion[None, :, None, None].expand(1, 2, *small))
+            seen.append((second.image[0, :2, 0, 0].tolist(), start.abs().max()))
+            return FlowOutput(torch.zeros(1, 2, *second.image.shape[2:]))
+
+    tiling = make_tiling(160, 240, 96, 57)
+    assert tiling[:4] == ((0, 64), (0, 72, 144), 96, 96)
+    flows = match_tiles(Moving(), Encoded(image2), Encoded(image2), tiling, Wanted())
+    assert [place for place, _ in seen] == [
+        [0, 20], [42, 20], [114, 20], [0, 64], [42, 64], [114, 64]
+    ]  # fmt: skip
+    # What a tile is moved by is not left to find: here all of it but at the borders.
+    assert [round(8 * float(rest)) for _, rest in seen] == [30, 0, 0, 30, 20, 20]
+    corners = [flows.flow[0, :, y, x].tolist() for y, x in ((0, 0), (0, 239), (159, 0), (159, 239))]
+    assert torch.allclose(
+        torch.tensor(corners), torch.tensor([[0.0, 20], [-30, 20], [0, 0], [-30, 0]]), atol=1e-4
+    )
+
+
+def test_weights_are_raised_cosines():
+    """Two tiles of four pixels, two of them shared: sin² of 22.5° and 67.5° against each other."""
+    one, two = _weights((0, 2), 4, 6, torch.device("cpu"))
+    small, large = np.sin(np.pi / 8) ** 2, np.sin(3 * np.pi / 8) ** 2
+    wanted = torch.tensor([1, 1, large, small], dtype=torch.float32)
+    assert torch.allclose(one, wanted)
+    assert torch.allclose(two, wanted.flip(0))
+
+
+def test_the_way_back_is_matched_from_frame_2_without_a_start():
+    one, two = torch.full((1, 3, 96, 96), 103.0), torch.full((1, 3, 96, 96), 98.0)
+    matcher, start = Known(), torch.zeros(1, 2, 12, 12)
+    tiling = make_tiling(96, 96, 96, 57)
+    flows = match_tiles(matcher, Encoded(one), Encoded(two), tiling, Wanted(backward=True), start)
+    assert [first[0, 0, 0, 0] for first, _ in matcher.calls] == [103, 98, 98, 103]
+    assert matcher.calls[0][1] is start
+    assert matcher.calls[1][1] is None
+    assert flows.low is not None
+    assert torch.allclose(flows.flow, torch.full((1, 2, 96, 96), 3.0))
+    assert torch.allclose(flows.backward, torch.full((1, 2, 96, 96), -2.0))
