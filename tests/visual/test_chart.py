@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_refusals():
 class Pen:
     """Writes down what is drawn, in pixels of the chart, and draws nothing."""
 
-    strokes: list = []
+    strokes: ClassVar[list] = []
 
     def __init__(self, page):
         pass

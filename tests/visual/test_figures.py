@@ -236,7 +236,7 @@ def test_the_legends_of_single_pictures(said):
     difference_picture(a, b)
     own = difference_scale(difference(a, b))
     assert words_of(said, "wheel_key") == [(3.0, 72, {}), (own, 72, {})]
-    ((_, labels, more),) = words_of(said, "side_by_side")
+    ((_, labels, _),) = words_of(said, "side_by_side")
     assert labels[0] == "difference"
     assert labels[1].endswith(f"white from {own:.3g} px")
     error_picture(a, b, ErrorStyle())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -102,7 +104,7 @@ def test_short_arrows_are_made_longer_up_to_the_spacing(length, times):
 class Pen:
     """Writes down what is drawn, in pixels of the frame, and draws nothing."""
 
-    strokes: list = []
+    strokes: ClassVar[list] = []
 
     def __init__(self, page):
         pass
@@ -154,7 +156,9 @@ def test_every_stroke_of_an_arrow(strokes, spacing, step, thick, head):
     assert edge[1] == pytest.approx(np.array([start, end - [0.8 * head, 0]]))
     back = end - [head + 0.4, 0]
     side = np.array([0, 0.42 * head + 0.55])
-    assert edge_head[1] == pytest.approx(np.array([end + [0.8, 0], back + side, back - side]))
+    assert edge_head[1] == pytest.approx(
+        np.array([end + np.array([0.8, 0]), back + side, back - side])
+    )
 
 
 @pytest.mark.parametrize("step", [0.0, 0.49, 0.5])

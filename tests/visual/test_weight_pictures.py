@@ -114,13 +114,16 @@ def test_refusals():
 def asked(monkeypatch):
     """What is asked of the chart and of the page."""
     found = []
-    for name in ("curves", "side_by_side", "text_strip"):
 
-        def heard(*given, real=getattr(module, name), **more):
+    def listen(real):
+        def heard(*given, **more):
             found.append((given, more))
             return real(*given, **more)
 
-        monkeypatch.setattr(module, name, heard)
+        return heard
+
+    for name in ("curves", "side_by_side", "text_strip"):
+        monkeypatch.setattr(module, name, listen(getattr(module, name)))
     return found
 
 
