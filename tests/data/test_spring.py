@@ -59,3 +59,9 @@ def test_refusals(root):
     (root / "train/0001/frame_left/frame_left_0003.png").unlink()
     with pytest.raises(FileError, match=r"frame_left_0003\.png: missing from the folder"):
         spring(root)
+
+
+def test_a_split_that_is_not_there(tmp_path):
+    fake.spring(tmp_path, {"0001": 3})
+    with pytest.raises(FileError, match="test: expected this folder, with one folder a scene"):
+        spring(tmp_path, "test")

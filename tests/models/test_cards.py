@@ -53,9 +53,17 @@ def test_all_that_a_card_says(model, tmp_path):
     said = json.loads((tmp_path / "a.json").read_text())
     assert said == {
         **plain,
-        **{"sha256": half, "stored_as": "torch.float16", "data": "d", "recipe": "r"},
-        **{"commit": "c", "seed": 4, "licence": "l", "scores": {"epe": 1.5}, "notes": ["n"]},
-        **{"source": {"file": "f"}, "progress": {"step": 3}},
+        "sha256": half,
+        "stored_as": "torch.float16",
+        "data": "d",
+        "recipe": "r",
+        "commit": "c",
+        "seed": 4,
+        "licence": "l",
+        "scores": {"epe": 1.5},
+        "notes": ["n"],
+        "source": {"file": "f"},
+        "progress": {"step": 3},
     }
 
 

@@ -92,9 +92,21 @@ def test_what_cannot_be_written(raft, ddflow, tmp_path):
         (raft, "a.npz", None, ArgumentError, "names of authors are written to a .pth or .tar file"),
         (raft, "a.pth", "lcv", ArgumentError, "names of lcv are written to a .safetensors file"),
         (ddflow, "a.pth", "torchvision", WeightsError, "no names of torchvision for ddflow"),
-        (bent, "a.pth", None, WeightsError, "have no place for W .`elliptical`.: take it out first"),
+        (
+            bent,
+            "a.pth",
+            None,
+            WeightsError,
+            "have no place for W .`elliptical`.: take it out first",
+        ),
         (vcn, "a.pth", None, WeightsError, "have no place for W .`diagonal`.: "),
-        (other, "a.npz", None, WeightsError, "a place for `elliptical` alone, not for W .`diagonal"),
+        (
+            other,
+            "a.npz",
+            None,
+            WeightsError,
+            "a place for `elliptical` alone, not for W .`diagonal",
+        ),
     ]
     for model, file, family, error, words in cases:
         with pytest.raises(error, match=words):
