@@ -247,3 +247,27 @@ def test_a_frame_that_is_no_picture():
 
     with pytest.raises(FileError, match="a.mp4: a frame cannot be turned into RGB: odd"):
         module.upright(Path("a.mp4"), SimpleNamespace(rotation=0), Fails())
+
+
+def test_the_first_frame_of_a_film_is_held_against_the_limit(tmp_path, monkeypatch):
+    """A film may say nothing of its size before it is decoded."""
+    first = SimpleNamespace(is_corrupt=False, width=4, height=4, rotation=90)
+    stream = SimpleNamespace(
+        duration=None,
+        time_base=None,
+        frames=0,
+        average_rate=Fraction(5),
+        codec_context=SimpleNamespace(name="x"),
+    )
+
+    @contextmanager
+    def silent(path, limit):
+        yield SimpleNamespace(demux=lambda stream: iter([Packet(first)]), duration=3000000), stream
+
+    monkeypatch.setattr(module, "opened", silent)
+    with pytest.raises(FileError, match="declares 4×4 pixels, more than the 15 that are allowed"):
+        video_info(tmp_path / "a.mp4", 15)
+    first.width = 2
+    info = video_info(tmp_path / "a.mp4", 15)
+    assert (info.width, info.height, info.rotation) == (4, 2, 90)
+    assert (info.frames, info.rate, info.seconds, info.codec) == (None, 5, 3.0, "x")
