@@ -140,9 +140,9 @@ def test_what_is_zipped_is_of_one_length_but_where_it_is_meant_to_differ():
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(text)) if "zip(" in text else ():
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "zip":
-                if "strict=True" not in map(ast.unparse, node.keywords):
-                    loose.append((path.relative_to(PACKAGE).as_posix(), ast.unparse(node)))
+            a_zip = isinstance(node, ast.Call) and ast.unparse(node.func) == "zip"
+            if a_zip and "strict=True" not in map(ast.unparse, node.keywords):
+                loose.append((path.relative_to(PACKAGE).as_posix(), ast.unparse(node)))
     assert loose == [
         ("bench/table.py", "zip(row['seconds'], without['seconds'], strict=False)"),
         ("losses/multiscale.py", "zip(LEVEL_WEIGHTS, flows, strict=False)"),
