@@ -254,8 +254,10 @@ def test_the_legends_of_single_pictures(said):
         (490, 490, 160, 150, 320),
     ],
 )
-def test_the_sizes_of_legends(said, height, width, wheel, in_cell, bar):
-    flow = Known(np.ones((height, width, 2)), np.ones((height, width), bool))
+def test_the_sizes_of_legends(said, monkeypatch, height, width, wheel, in_cell, bar):
+    for name in ("flow_to_colour", "kitti_error_map", "sintel_error_map"):
+        monkeypatch.setattr(module, name, lambda *_: np.zeros((height, width, 3), np.uint8))
+    flow = Known(np.zeros((height, width, 2)), np.ones((height, width), bool))
     flow_picture(flow, 2.0)
     error_picture(flow, flow, ErrorStyle("kitti"))
     assert words_of(said, "wheel_key") == [(2.0, wheel, {})]
