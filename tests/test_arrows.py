@@ -1,8 +1,12 @@
-"""Dependencies point one way: every import inside the package is checked against its layer."""
+"""Dependencies point one way: every import inside the package is checked against its layer.
+
+And two habits of the whole source: zips are strict, records are frozen.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pytest
 import lcv
 
 PACKAGE = Path(lcv.__file__).parent
+RECORD = r"^ *@dataclass(.*)\n(?: *@.*\n)* *class (\w+)"
 
 # A room may import itself, the rooms of lower layers, and within a layer what `BESIDE` allows.
 LAYERS = [
@@ -128,3 +133,63 @@ def test_no_file_of_a_room_imports_itself_in_a_circle(room):
 )
 def test_an_arrow_the_wrong_way_is_found(room, line):
     assert violations(room, line) != []
+
+
+def test_what_is_zipped_is_of_one_length_but_where_it_is_meant_to_differ():
+    loose = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "zip(" in text else ():
+            a_zip = isinstance(node, ast.Call) and ast.unparse(node.func) == "zip"
+            if a_zip and "strict=True" not in map(ast.unparse, node.keywords):
+                loose.append((path.relative_to(PACKAGE).as_posix(), ast.unparse(node)))
+    assert loose == [
+        ("bench/table.py", "zip(row['seconds'], without['seconds'], strict=False)"),
+        ("losses/multiscale.py", "zip(LEVEL_WEIGHTS, flows, strict=False)"),
+        ("losses/multiscale.py", "zip(starts, out_of_range, md, strict=False)"),
+        ("visual/plots.py", "zip(axes, panels, strict=False)"),
+        ("visual/weight_pictures.py", "zip(maps, values, strict=False)"),
+    ]
+
+
+def test_records_are_frozen_but_those_that_are_filled_on_the_way():
+    """Those that hold tensors are compared by what they are, not by what they hold."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        name = path.relative_to(PACKAGE).as_posix()
+        for options, record in re.findall(RECORD, text, re.MULTILINE):
+            if options != "(frozen=True)":
+                found.setdefault(options, []).append(f"{name}: {record}")
+    assert found == {
+        "(frozen=True, eq=False)": [
+            "data/augment/apply.py: Plan",
+            "data/augment/occlusion.py: Rectangles",
+            "data/augment/photometric.py: Colours",
+            "data/augment/spatial.py: Axis",
+            "data/augment/spatial.py: Placement",
+            "data/augment/types.py: Batch",
+            "data/record.py: Sample",
+            "demo/frames.py: Chosen",
+            "demo/learned.py: Learned",
+            "demo/work.py: Shown",
+            "demo/work.py: Inputs",
+            "predict/sources.py: RawFrame",
+            "studies/patch_file.py: Patch",
+        ],
+        "": [
+            "data/check_report.py: PartReport",
+            "predict/job.py: Summary",
+            "predict/matching.py: Encoded",
+            "studies/ablation.py: Outcome",
+            "studies/robustness/results.py: Study",
+            "studies/robustness/run.py: Network",
+            "train/checkpoint.py: Position",
+        ],
+        "(frozen=True, init=False)": [
+            "data/mix.py: Mix",
+        ],
+        "(frozen=True, eq=False, repr=False)": [
+            "predict/result.py: FlowResult",
+        ],
+    }

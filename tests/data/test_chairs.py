@@ -60,3 +60,9 @@ def test_refusals(tmp_path):
     (tmp_path / "data" / "00002_img2.ppm").unlink()
     with pytest.raises(FileError, match=r"00002_img2\.ppm: missing from the folder .*data"):
         chairs(tmp_path)
+
+
+def test_a_split_file_that_is_not_there(tmp_path):
+    fake.chairs(tmp_path, 1)
+    with pytest.raises(FileError, match=r"mine\.txt: there is no such split file"):
+        chairs(tmp_path, "train", split_file=tmp_path / "mine.txt")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from lcv.data.check import check
-from lcv.data.check_report import PartReport
+from lcv.data.check import _lengths_that_disagree, check
+from lcv.data.check_report import PartReport, Problem, Report, SurveyReport
 from lcv.data.formats.flow import read_flow, write_flow
 from lcv.data.formats.image import read_image, write_image
+from lcv.data.inspection import FrameFacts, TruthFacts
+from lcv.data.record import FrameRef, Record
 from lcv.data.synthetic import QUICK, procedural_bank, write_dataset
 from lcv.data.truth_test import NEXT, PREVIOUS, Duel
 from testing import datasets as fake
@@ -331,3 +334,115 @@ def test_a_part_says_in_a_few_lines_what_was_found():
         "  skipped: zero (differs from the truth at 3 pixels only)",
         "  suspicious pair: 2.flo: odd",
     ]
+
+
+def test_a_flow_is_counted_and_odd_ones_are_named():
+    part = PartReport("train", 3)
+    part.add_truth(TruthFacts(Path("a"), (30, 40), "float32", pixels=10))
+    part.add_truth(fact := TruthFacts(Path("b"), (30, 40), "float32", pixels=10, known=4))
+    part.add_truth(
+        replace(fact, path=Path("c"), depth="16 bit", low=(-2, -3), high=(4, 5), largest=50.1)
+    )
+    part.add_truth(replace(fact, low=(1, 1), high=(2, 2), largest=50.0))
+    assert part.outliers == [
+        "a: no pixel has a known flow",
+        "c: a motion of 50 pixels, longer than the diagonal",
+    ]
+    assert (part.truths, part.pixels, part.known) == (4, 40, 12)
+    assert part.truth_depths == {"float32": 3, "16 bit": 1}
+    assert (part.low, part.high, part.largest) == ((-2, -3), (4, 5), 50.1)
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({}, "none"),
+        ({"8 bit": 4}, "8 bit"),
+        ({"a": 1, "b": 2000}, "b (2,000), a (1)"),
+        ({"a": 4, "b": 3, "c": 2}, "a (4), b (3), c (2)"),
+        ({"a": 4, "b": 3, "c": 2, "d": 1, "e": 1}, "a (4), b (3), c (2) and 2 other kinds"),
+    ],
+)
+def test_what_there_is_most_of(counts, words):
+    part = PartReport("train", 1)
+    part.sizes.update(counts)
+    assert part.lines()[1] == f"  frames: 0, {words}, none"
+
+
+def test_a_part_in_plain_values():
+    part = PartReport("train", 2, 3)
+    plain = part.as_dict()
+    for name in ("valid_share", "u_range", "v_range", "largest_motion"):
+        assert plain[name] is None
+    assert plain["partial"] is True
+    assert [PartReport("train", n, e).completeness for n, e in ((2, None), (3, 3), (4, 3))] == [
+        "no known total",
+        "complete",
+        "more than known: a full copy has 3",
+    ]
+    assert [PartReport("train", n, e).as_dict()["partial"] for n, e in ((2, None), (3, 3))] == [
+        False,
+        False,
+    ]
+    part.frames, part.pairs_tested, part.truths, part.known, part.pixels = 4, 2, 1, 5, 20
+    part.low, part.high, part.largest = (-1.0, 0.0), (2.0, 3.5), 4.0
+    part.truth_test = {NEXT: Duel(200, 180.0), PREVIOUS: Duel(200, 20.0), "zero": Duel(0, 0.0)}
+    plain = part.as_dict()
+    assert (plain["frames"], plain["pairs_tested"], plain["truths"]) == (4, 2, 1)
+    assert (plain["valid_share"], plain["largest_motion"]) == (0.25, 4.0)
+    assert (plain["u_range"], plain["v_range"]) == ([-1.0, 2.0], [0.0, 3.5])
+    assert plain["truth_test"] == {
+        NEXT: {"pixels": 200, "truth_wins": 0.9, "result": "won"},
+        PREVIOUS: {"pixels": 200, "truth_wins": 0.1, "result": "lost"},
+        "zero": {"pixels": 0, "truth_wins": None, "result": "skipped: leaves the flow as it is"},
+    }
+
+
+def test_the_counts_of_a_small_dataset(tmp_path):
+    fake.kitti(tmp_path, [0], [1])
+    report = check(tmp_path)
+    training, _ = report.as_dict()["datasets"][0]["parts"]
+    height, width = fake.SIZE
+    assert training["frames"] == 2
+    assert training["sizes"] == {f"{width}×{height}": 2}
+    assert training["frame_depths"] == {"8 bit": 2}
+    assert report.notes == []
+
+
+def test_a_film_that_is_shorter_than_it_declares():
+    film = Path("a.mp4")
+    records = [Record(str(k), FrameRef(film, k), FrameRef(film, k + 1), None) for k in (1, 0)]
+    for frames, wrong in ((3, []), (2, ["declares 3 frames, but 2 can be decoded"])):
+        facts = {film: FrameFacts(film, (4, 4), "video", frames=frames)}
+        found = _lengths_that_disagree(records, facts)
+        assert [problem.reason for problem in found] == wrong
+    facts = {film: FrameFacts(film, error="damaged")}
+    assert _lengths_that_disagree(records, facts) == []
+
+
+def test_a_part_without_pairs_is_noted(tmp_path):
+    fake.kitti(tmp_path, [0])
+    (tmp_path / "testing" / "image_2").mkdir(parents=True, exist_ok=True)
+    notes = check(tmp_path).notes
+    assert notes == [f"KITTI 2015 testing in {tmp_path}: no pairs"]
+
+
+def test_the_whole_report_in_words():
+    part = PartReport("train", 1)
+    wrong = [Problem(f"{k}.png", "is cut") for k in range(22)]
+    report = Report("r", [SurveyReport("KITTI", "r/k", [part])], wrong, ["no pairs"])
+    assert report.text().split("\n") == [
+        "KITTI in r/k",
+        "  train: 1 pair (no known total)",
+        "    frames: 0, none, none",
+        "note: no pairs",
+        *(f"wrong: {k}.png: is cut" for k in range(20)),
+        "wrong: … and 2 more (--json lists all)",
+        "verdict: wrong (22 found)",
+    ]
+    plain = report.as_dict()
+    assert plain["problems"][1] == {"where": "1.png", "reason": "is cut"}
+    assert (plain["root"], plain["verdict"], plain["notes"]) == ("r", "wrong", ["no pairs"])
+    assert plain["datasets"] == [{"kind": "KITTI", "root": "r/k", "parts": [part.as_dict()]}]
+    assert Report("r", [], []).text() == "verdict: fine"
+    assert Report("r", [], []).as_dict()["verdict"] == "fine"

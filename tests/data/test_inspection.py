@@ -8,7 +8,14 @@ from PIL import Image
 
 from lcv.data.formats.flow import write_flow
 from lcv.data.formats.image import write_image
-from lcv.data.inspection import bit_depth, inspect, inspect_frame, inspect_map, inspect_truth
+from lcv.data.inspection import (
+    bit_depth,
+    inspect,
+    inspect_frame,
+    inspect_map,
+    inspect_truth,
+    inspect_video,
+)
 
 
 @pytest.fixture
@@ -63,3 +70,29 @@ def test_a_damaged_file_is_an_error_without_its_path(tmp_path):
         assert fact.size is None
         assert fact.error
         assert not fact.error.startswith(str(path))
+
+
+def test_a_film_needs_two_frames_of_one_size(monkeypatch, tmp_path):
+    frames = [np.zeros((5, 7, 3), np.uint8)] * 3
+    monkeypatch.setattr("lcv.data.formats.video.read_video", lambda path: iter(frames))
+    fact = inspect_video(tmp_path / "a.mp4")
+    assert (fact.size, fact.depth, fact.frames, fact.digest) == ((7, 5), "video", 3, b"")
+    frames[1:] = []
+    assert inspect(tmp_path, inspect_video).error == "has 1 frames, wanted at least two"
+    frames.append(np.zeros((5, 8, 3), np.uint8))
+    assert inspect(tmp_path, inspect_video).error == "frame 1 is (8, 5), not (7, 5)"
+
+
+def test_depths_of_headers(tmp_path):
+    cases = {
+        "a.ppm": (b"P6\n1 1\n256\n", "16 bit"),
+        "b.ppm": (b"P6\n1 1\n255\n", "8 bit"),
+        "c.pgm": (b"P5 1 1 65535\n", "16 bit"),
+        "d.pgm": (b"P5 1 1 many\n", "8 bit"),
+        "e.pgm": (b"P5 1 1", "8 bit"),
+        "f.jpg": (b"", "8 bit"),
+        "g.PFM": (b"", "float32"),
+    }
+    for name, (content, depth) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        assert bit_depth(tmp_path / name) == depth, name

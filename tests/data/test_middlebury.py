@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcv.data.middlebury import middlebury
+from lcv.data.middlebury import middlebury, survey
 from lcv.data.stereo import stereo
 from lcv.errors import FileError
 from testing import datasets as fake
@@ -57,3 +57,15 @@ def test_stereo_is_flow_to_the_left():
     assert 0.9 < sample.valid.mean() < 1
     with pytest.raises(FileError, match="no Middlebury stereo here; expected the folder"):
         stereo(shared("data", "middlebury"))
+
+
+def test_the_test_scenes_are_a_part_of_their_own(tmp_path):
+    fake.middlebury(tmp_path, ["Venus"], official=True)
+    assert [(p.label, p.expected) for p in survey(tmp_path).parts] == [("training", 8)]
+    (tmp_path / "eval-data" / "Army").mkdir(parents=True)
+    found = survey(tmp_path)
+    assert [(p.label, p.expected, len(p.dataset)) for p in found.parts] == [
+        ("training", 8, 1),
+        ("test", None, 1),  # its frames are not there, which is for the check to say
+    ]
+    assert (found.kind, found.root) == ("Middlebury", tmp_path)

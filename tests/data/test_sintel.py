@@ -99,3 +99,11 @@ def test_what_check_looks_at(root):
         ("test/clean", 2, 552),
         ("test/final", 2, 552),
     ]
+
+
+def test_a_flow_of_another_name_is_refused(root):
+    (root / "training" / "flow" / "cave_2" / "odd.flo").touch()
+    with pytest.raises(
+        FileError, match=r"odd\.flo: not a name of Sintel's; wanted frame_0001\.flo"
+    ):
+        sintel(root)

@@ -56,6 +56,16 @@ def test_the_test_set_has_no_truth(root):
 def test_refusals(root):
     with pytest.raises(ArgumentError, match="directions is 'fw', wanted one of 'FW', 'BW'"):
         spring(root, directions=("fw",))
+    with pytest.raises(ArgumentError, match="cameras is 'middle', wanted one of 'left', 'right'"):
+        spring(root, cameras=("left", "middle"))
+    with pytest.raises(ArgumentError, match="split is 'val', wanted one of 'train', 'test'"):
+        spring(root, "val")
     (root / "train/0001/frame_left/frame_left_0003.png").unlink()
     with pytest.raises(FileError, match=r"frame_left_0003\.png: missing from the folder"):
         spring(root)
+
+
+def test_a_split_that_is_not_there(tmp_path):
+    fake.spring(tmp_path, {"0001": 3})
+    with pytest.raises(FileError, match="test: expected this folder, with one folder a scene"):
+        spring(tmp_path, "test")

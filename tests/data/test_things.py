@@ -113,3 +113,12 @@ def test_what_check_looks_at(full, subset):
     assert [h.label for h in found.holdouts] == ["train against test"]
     assert survey(subset).kind == "FlyingThings3D subset"
     assert len(survey(subset).parts) == 8
+
+
+def test_what_is_no_pair_of_the_subset_is_passed_over(tmp_path):
+    root = fake.things_subset(tmp_path)
+    before = [r.name for r in things(root, directions=("future",))]
+    flow = things(root, directions=("future",))[0].flow
+    (flow.parent / f"notes{flow.suffix}").touch()
+    (flow.parent / f"0099999{flow.suffix}").touch()  # without a frame after it
+    assert [r.name for r in things(root, directions=("future",))] == before

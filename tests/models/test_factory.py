@@ -153,6 +153,7 @@ def test_a_changed_source_is_noted(file, tmp_path, caplog):
         ("none.py:net", "none.py: there is no such file"),
         ("mine.py:met", r"has no function met \(did you mean net\?\)"),
         ("mine.py:fails", r"mine.py: fails in line \d+: RuntimeError: no such luck"),
+        ("mine.py:CHANNELS", "CHANNELS is of class int, wanted a function that returns a network"),
         ("mine.py:number", "returned int, wanted a network"),
         ("mine.py:bare", "mine.py:bare is of class Net, and how to call it is not known. Wrap it"),
         ("no_such_package.nets:raft", "there is no module no_such_package.nets"),

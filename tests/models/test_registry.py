@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import numpy as np
@@ -11,6 +12,10 @@ from safetensors.torch import save_file
 
 import lcv
 from lcv.errors import ArgumentError, WeightsError
+from lcv.models.convention import KNOWN, Convention
+from lcv.models.ddflow import DDFlow
+from lcv.models.raft import RAFT
+from lcv.models.vcn import VCN, vcn, vcn_small
 
 
 @pytest.mark.parametrize(
@@ -56,3 +61,89 @@ def test_options_are_kept_as_plain_values(tmp_path):
     assert lcv.load("vcn-small", tmp_path / "a.safetensors").md == (8, 4, 4, 4)
     with pytest.raises(ArgumentError, match="option md is a set, wanted a number"):
         lcv.build("vcn-small", md={4})
+
+
+# What the documentation says of each network: sides, forms, ways to hold the volume, how many
+# iterations it does and learns with, and what files of it can be.
+FACTS = {
+    RAFT: {
+        "sides": (8, 57),
+        "forms": ("left", "factor", "zca"),
+        "volumes": ("all-pairs", "on-demand"),
+        "takes_flow_init": True,
+        "iters": (20, 12),
+        "pads": ("sintel", "kitti"),
+        "losses": ("sequence",),
+        "finetuning": {"model.freeze_batch_norm": True},
+        "export": (8, 64, 128, ("gather", "grid_sample"), ("sintel", "kitti"), True),
+    },
+    VCN: {
+        "sides": (64, 65),
+        "forms": ("factor", "left", "zca"),
+        "volumes": ("local",),
+        "takes_flow_init": False,
+        "iters": (None, None),
+        "pads": (),
+        "losses": ("multiscale", "sequence"),
+        "finetuning": {
+            "model.options": {"heads": True},
+            "optim.weight_decay": 0.0,
+            "loss.name": "multiscale",
+            "precision": "float32",
+        },
+        "export": (64, 128, None, ("grid_sample", "gather"), (None,), True),
+    },
+    DDFlow: {
+        "sides": (1, 5),
+        "forms": ("left", "factor", "zca"),
+        "volumes": ("local",),
+        "takes_flow_init": False,
+        "iters": (None, None),
+        "pads": (),
+        "losses": ("unsupervised", "sequence"),
+        "finetuning": {
+            "data.recipe": "moderate",
+            "optim.weight_decay": 0.0,
+            "loss.name": "unsupervised",
+        },
+        "export": (1, 5, None, ("gather",), (None,), False),
+    },
+}
+
+
+@pytest.mark.parametrize("network", FACTS)
+def test_what_is_said_of_each_network(network):
+    own, rule = network.defaults, network.export_rule
+    assert {
+        "sides": (network.stride, network.least_side),
+        "forms": network.forms,
+        "volumes": network.volumes,
+        "takes_flow_init": network.takes_flow_init,
+        "iters": (own.iters, own.training_iters),
+        "pads": own.pads,
+        "losses": own.losses,
+        "finetuning": own.finetuning,
+        "export": (
+            *(rule.stride, rule.least, rule.least_open),
+            *(rule.lookups, rule.modes, rule.fits_any),
+        ),
+    } == FACTS[network]
+
+
+def test_the_usual_options_of_vcn():
+    """The authors' for FlyingChairs and Things."""
+    usual = {name: each.default for name, each in inspect.signature(VCN).parameters.items()}
+    assert (usual["md"], usual["fac"], usual["heads"]) == ((4, 4, 4, 4, 4), 1.0, False)
+    assert (usual["means"], usual["finest"]) == ((0.33, 0.33), 2)
+    for make, levels in ((vcn, 5), (vcn_small, 4)):
+        usual = {name: each.default for name, each in inspect.signature(make).parameters.items()}
+        assert (usual["inner_product"], usual["form"]) == ("euclidean", "factor")
+        assert (usual["md"], usual["fac"], usual["heads"]) == ((4,) * levels, 1.0, False)
+
+
+def test_how_a_network_is_called_unless_said_otherwise():
+    plain = Convention()
+    assert (plain.range, plain.bgr, plain.multiple, plain.least) == ((0.0, 255.0), False, 1, 1)
+    theirs, others = KNOWN.values()
+    assert (theirs.range, theirs.bgr, theirs.multiple, theirs.least) == ((-1.0, 1.0), False, 8, 128)
+    assert (others.range, others.bgr, others.multiple) == ((0.0, 1.0), True, 1)

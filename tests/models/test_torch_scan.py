@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import io
 import os
 import pickle
@@ -15,6 +17,7 @@ from safetensors.torch import save_file
 
 from lcv.errors import WeightsError
 from lcv.models.archive import read_checkpoint, read_torch_content
+from lcv.models.torch_scan import check_torch_zip
 from testing.peak import costs
 from testing.shared import shared
 
@@ -175,3 +178,30 @@ def test_a_safetensors_file_may_be_cut_after_it_was_read(tmp_path: Path):
     state = read_checkpoint(path).state
     os.truncate(path, 0)
     assert float(state["a"].sum()) == 2**16
+
+
+def test_an_archive_without_its_pickle_or_with_a_huge_one_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.pth"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a/version", b"3\n")
+    members = zipfile.ZipFile(path).infolist()
+    with pytest.raises(WeightsError, match=r"has no data\.pkl in it; this is not a torch"):
+        check_torch_zip(path, members)
+    path.write_bytes(zipped(pickle.dumps({}, protocol=2)))
+    members = zipfile.ZipFile(path).infolist()
+    check_torch_zip(path, members)
+    size = members[0].file_size
+    monkeypatch.setattr("lcv.models.torch_scan._most_pickle", lambda _: size - 1)
+    with pytest.raises(WeightsError, match=f"its pickle has {size} bytes, too many"):
+        check_torch_zip(path, members)
+
+
+def test_bytes_are_written_as_latin_text_and_no_other(tmp_path):
+    path = tmp_path / "a.pth"
+    for encoding, fine in (("latin1", True), ("utf-7", False)):
+        content = pickle.dumps({"a": Call(codecs.encode, "abc", encoding)}, protocol=2)
+        path.write_bytes(zipped(content))
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+        with contextlib.nullcontext() if fine else pytest.raises(WeightsError, match="an unusual"):
+            check_torch_zip(path, members)

@@ -11,7 +11,13 @@ import torch
 from torch import Tensor
 
 from lcv.models.vcn import vcn, vcn_small
-from lcv.models.vcn.names import from_authors, means_from_authors, prefixes, to_authors
+from lcv.models.vcn.names import (
+    FAMILIES,
+    from_authors,
+    means_from_authors,
+    prefixes,
+    to_authors,
+)
 from testing.shared import shared
 
 
@@ -101,3 +107,18 @@ def test_means_are_averages_of_the_lists():
 
 def test_unknown_names_stay_to_be_refused():
     assert [*from_authors({"module.fnet.conv1.weight": torch.zeros(1)})] == ["fnet.conv1.weight"]
+
+
+def test_a_file_without_colour_means_says_so():
+    model = vcn_small()
+    with torch.no_grad():
+        model.mean1.fill_(0.4)
+    read = next(family for family in FAMILIES if family.name == "authors").read
+    ours, notes = read(to_authors(model.state_dict()), {}, model)
+    assert notes == ["no colour means in the file: 0.33 is assumed for every channel"]
+    assert ours["mean1"] is model.mean1
+    assert ours["mean2"] is model.mean2
+    means = {"mean_L": [[0.1, 0.2, 0.3]], "mean_R": [[0.4, 0.5, 0.6]]}
+    ours, notes = read(to_authors(vcn_small(heads=True).state_dict()), means, model)
+    assert notes == ["the out-of-range heads, used in training only, were left out"]
+    assert ours["mean1"].tolist() == pytest.approx([0.1, 0.2, 0.3])

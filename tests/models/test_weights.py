@@ -14,12 +14,13 @@ import lcv
 from lcv.errors import ArgumentError, FileError, WeightsError
 from lcv.inner_product import INNER_PRODUCTS
 from lcv.inner_product.convert import to_authors as raw_of
-from lcv.models.archive import read_checkpoint
+from lcv.models.archive import Checkpoint, read_checkpoint
 from lcv.models.build import NETWORKS, network_and_weights, spec_of
 from lcv.models.cards import Card, card_path, save_weights
 from lcv.models.ddflow.names import to_tensorflow
 from lcv.models.families import write_weights
 from lcv.models.raft.names import to_authors_names, torchvision_name
+from lcv.models.types import check_volume, in_evaluation
 from lcv.models.vcn.names import to_authors
 from lcv.models.weights import model_of
 from testing.painted import painted_pair
@@ -340,3 +341,26 @@ def test_a_file_says_its_network(tmp_path, monkeypatch):
         lcv.load("mine.safetensors", weights="other.pth")
     with pytest.raises(ArgumentError, match="no network is named; there are raft-large"):
         lcv.load(None)
+
+
+def test_names_of_raft_without_its_last_convolution(tmp_path):
+    state = {"update_block.encoder.convc1.weight": torch.zeros(1)}
+    with pytest.raises(WeightsError, match=r"a\.pth: RAFT's names, but no fnet\.conv2\.weight"):
+        model_of(Checkpoint(tmp_path / "a.pth", "torch", state))
+
+
+def test_a_network_is_evaluated_and_put_back_as_it_was():
+    model = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Dropout())
+    model.train()
+    model[1].eval()
+    with in_evaluation(model):
+        assert [module.training for module in model.modules()] == [False] * 3
+    assert [module.training for module in model.modules()] == [True, True, False]
+
+
+def test_a_volume_that_a_network_does_not_have():
+    model = lcv.build("raft-small")
+    for name in model.volumes:
+        check_volume(model, name)
+    with pytest.raises(ArgumentError, match="volume is 'cube', but RAFT has "):
+        check_volume(model, "cube")

@@ -312,3 +312,33 @@ def test_a_network_may_change_its_input():
     frames = [torch.full((3, 64, 64), value) for value in (10.0, 20.0, 40.0)]
     flows = [float(result.flow.mean()) for result in predictor.stream(frames)]
     assert flows == [-5.0, -10.0]
+
+
+def test_how_a_foreign_network_gets_into_a_file():
+    """One size a file; both images padded or resized to multiples, and the flow taken back."""
+    pair = images(21, 30)
+    rule = lcv.wrap(Sees(), multiple=8, least=20).export_rule
+    assert (rule.stride, rule.least) == (8, 24)
+    assert rule.rule == "Pad both images to multiples of 8, and undo that for the flow."
+    assert rule.lookups == ("grid_sample",)
+    for mode, left in ((None, 1), ("sintel", 1), ("kitti", 1)):
+        fitted = rule.fit(*pair, mode)
+        assert fitted.image1.shape[2:] == fitted.image2.shape[2:] == (24, 32)
+        top = 0 if mode == "kitti" else 1
+        assert torch.equal(fitted.image1[..., top : top + 21, left : left + 30], pair[0])
+        assert torch.equal(fitted.undo(fitted.image2), pair[1])
+    rule = lcv.wrap(Sees(), multiple=8, fit="resize").export_rule
+    assert rule.rule.startswith("Resize both images")
+    fitted = rule.fit(*pair, None)
+    assert fitted.image1.shape[2:] == fitted.image2.shape[2:] == (24, 32)
+    assert not torch.equal(fitted.image1, fitted.image2)
+    back = fitted.undo(torch.ones(1, 2, 24, 32))
+    torch.testing.assert_close(back[:, 0], torch.full((1, 21, 30), 30 / 32))
+    torch.testing.assert_close(back[:, 1], torch.full((1, 21, 30), 21 / 24))
+
+
+def test_what_there_is_of_a_network_to_compile():
+    network = Sees()
+    assert lcv.wrap(network).parts_to_compile() == [(network, "forward")]
+    assert lcv.wrap(lambda a, b: a[:, :2]).parts_to_compile() == []
+    assert lcv.wrap(lambda a, b: a[:, :2]).submodules() == {}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lcv.errors import ArgumentError, ShapeError
+from lcv.visual import figures as module
 from lcv.visual.colours import flow_to_colour
 from lcv.visual.error_maps import kitti_error_map, sintel_error_map
 from lcv.visual.figures import (
@@ -17,6 +18,7 @@ from lcv.visual.figures import (
     difference_picture,
     difference_scale,
     error_picture,
+    fit,
     flow_picture,
     mean_length,
     methods_figure,
@@ -155,3 +157,133 @@ def test_refusals():
         methods_figure(
             [frame(0), np.zeros((3, 7, 3), np.uint8)], {"a": a}, a, style=style, numbers={}
         )
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """What is asked of the legends, of their cell, and of the page, in that order."""
+    found = []
+
+    def listen(name, function):
+        def heard(*given, **more):
+            found.append((name, given, more))
+            return function(*given, **more)
+
+        monkeypatch.setattr(module, name, heard)
+
+    for name in ("wheel_key", "grey_key", "kitti_key", "key_cell", "side_by_side", "text_strip"):
+        listen(name, getattr(module, name))
+    return found
+
+
+def words_of(found, name):
+    return [(*given, more) for each, given, more in found if each == name]
+
+
+def test_what_is_written_in_the_figure_of_methods(said):
+    truth, flows = known(0), {"one": known(1), "two": known(2)}
+    style = ErrorStyle("sintel", 3.0)
+    frames = [frame(1), frame(2)]
+    page = methods_figure(frames, flows, truth, style=style, numbers={"one": "EPE 1 px"})
+    assert words_of(said, "wheel_key") == [(common_scale(truth, *flows.values()), 72, {})]
+    assert words_of(said, "grey_key") == [(3.0, 170, {})]
+    ((height, wide, *_),) = words_of(said, "key_cell")
+    assert (height, wide) == (H, W)
+    ((pictures, labels, columns, more),) = words_of(said, "side_by_side")
+    assert labels == ["frame 1", "ground truth", "one", "two", "frame 2", "", "EPE 1 px", ""]
+    assert (len(pictures), columns, more) == (8, 4, {"gap": 6})
+    assert page.shape[1] == 4 * W + 18
+    said.clear()
+    methods_figure(frames, flows, truth, style=ErrorStyle("kitti"), numbers={}, width=800)
+    assert words_of(said, "wheel_key")[0][1] == 2 * 300 // 5
+    assert words_of(said, "kitti_key") == [(4 * 300 // 5, {})]
+
+
+def test_sparse_truth_is_spread_in_the_figure_of_methods():
+    truth = known(0)
+    truth.valid[:] = False
+    truth.valid[40, 100] = True
+    page = methods_figure(
+        [frame(1), frame(2)], {"a": known(1)}, truth, style=ErrorStyle(), numbers={}, scale=2.0
+    )
+    colour = flow_to_colour(truth.flow, 2.0)[40, 100]
+    shown = page[:H, W + 6 : 2 * W + 6]
+    assert (shown[39:42, 99:102] == colour).all()
+    assert np.count_nonzero(shown.any(2)) == 9
+
+
+def test_what_is_written_in_the_figure_of_a_difference(said):
+    a, b = known(1), known(2)
+    difference_figure(frame(1), {"one": a, "two": b}, numbers={"two": "EPE 2 px"})
+    apart = difference(a, b)
+    own = difference_scale(apart)
+    assert words_of(said, "wheel_key") == [(common_scale(a, b), 72, {}), (own, 72, {})]
+    assert words_of(said, "text_strip") == [("flow", 72, 12, {}), ("difference", 72, 12, {})]
+    ((pictures, labels, columns, more),) = words_of(said, "side_by_side")
+    mean = f"its length, mean {mean_length(apart):.3g} px, white from {own:.3g} px"
+    assert labels == ["frame 1", "one", "two\nEPE 2 px", "", "one - two", mean]
+    assert (columns, more) == (3, {"gap": 6})
+    wanted = [flow_to_colour(x.flow, common_scale(a, b)) for x in (a, b)]
+    wanted += [flow_to_colour(apart.flow, own)]
+    wanted += [sintel_error_map(apart.flow, np.zeros((H, W, 2)), limit=own)]
+    for picture, each in zip([*pictures[1:3], *pictures[4:]], wanted, strict=True):
+        assert np.array_equal(picture, each)
+
+
+def test_the_legends_of_single_pictures(said):
+    a, b = known(1), known(2)
+    flow_picture(a, 3.0)
+    difference_picture(a, b)
+    own = difference_scale(difference(a, b))
+    assert words_of(said, "wheel_key") == [(3.0, 72, {}), (own, 72, {})]
+    ((_, labels, _),) = words_of(said, "side_by_side")
+    assert labels[0] == "difference"
+    assert labels[1].endswith(f"white from {own:.3g} px")
+    error_picture(a, b, ErrorStyle())
+    assert words_of(said, "grey_key") == [(10.0, 170, {})]
+    assert len(words_of(said, "side_by_side")) == 1  # no number, no words
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "wheel", "in_cell", "bar"),
+    [
+        (90, 240, 72, 72, 170),
+        (240, 250, 80, 96, 240),
+        (400, 330, 110, 150, 320),
+        (370, 380, 123, 148, 320),
+        (490, 490, 160, 150, 320),
+    ],
+)
+def test_the_sizes_of_legends(said, monkeypatch, height, width, wheel, in_cell, bar):
+    for name in ("flow_to_colour", "kitti_error_map", "sintel_error_map"):
+        monkeypatch.setattr(module, name, lambda *_: np.zeros((height, width, 3), np.uint8))
+    flow = Known(np.zeros((height, width, 2)), np.ones((height, width), bool))
+    flow_picture(flow, 2.0)
+    error_picture(flow, flow, ErrorStyle("kitti"))
+    assert words_of(said, "wheel_key") == [(2.0, wheel, {})]
+    assert words_of(said, "kitti_key") == [(bar, {})]
+    said.clear()
+    picture = np.zeros((height, width, 3), np.uint8)
+    difference_figure(picture, {"a": flow, "b": flow}, scale=2.0, width=width)
+    assert [each[1] for each in words_of(said, "wheel_key")] == [in_cell, in_cell]
+
+
+@pytest.mark.parametrize(
+    ("found", "most", "wanted"),
+    [(50, 480, 250), (239, 480, 478), (240, 480, 240), (480, 480, 480), (481, 480, 480)],
+)
+def test_a_picture_is_between_half_and_all_of_the_most(found, most, wanted):
+    assert fit(np.zeros((10, found, 3), np.uint8)).shape[1] == wanted
+    assert fit(np.zeros((10, found, 3), np.uint8), most=most).shape[1] == wanted
+    assert fit(np.zeros((1, 9999, 3), np.uint8), 3).shape == (1, 3, 3)
+    pixels = np.array([[[9] * 3, [200] * 3]], np.uint8)
+    assert fit(pixels, 6)[..., 0].tolist() == [[9, 9, 9, 200, 200, 200]] * 3
+
+
+def test_more_refusals():
+    a, other = known(0), Known(np.zeros((4, 5, 2)), np.ones((4, 5), bool))
+    small = np.zeros((4, 5, 3), np.uint8)
+    with pytest.raises(ShapeError, match=r"the flows are 5×4 and 240×90 pixels"):
+        methods_figure([frame(0)] * 2, {"b": other}, a, style=ErrorStyle(), numbers={})
+    with pytest.raises(ShapeError, match=r"frame 1 is 5×4, the flow 240×90; wanted the same size"):
+        difference_figure(small, {"a": a, "b": a})

@@ -139,3 +139,48 @@ def test_refusals():
             inspect_product(product, "3", pair)
     with pytest.raises(ArgumentError, match="Linear has no W to inspect"):
         inspect_model(torch.nn.Linear(2, 2))
+
+
+def test_how_many_directions_and_channels_are_named():
+    level = inspect_product(strong("elliptical", 8))
+    said = level.as_dict()
+    assert [len(said[end]) for end in ("most_weighted", "least_weighted")] == [3, 3]
+    values = [each["eigenvalue"] for each in said["most_weighted"]]
+    assert values == said["eigenvalues"][:-4:-1]
+    named = said["least_weighted"][2]
+    assert named["eigenvalue"] == said["eigenvalues"][2]
+    strongest = sorted(enumerate(named["direction"]), key=lambda each: -abs(each[1]))[:5]
+    assert named["strongest_channels"] == {str(channel): share for channel, share in strongest}
+    assert said["channels"] == 8
+    assert said["notes"] == []
+
+
+def test_one_channel_has_no_plane():
+    product = make_inner_product("diagonal", 1)
+    with torch.no_grad():
+        product.t.fill_(1.0)
+    level = inspect_product(product)
+    assert level.pair == (0, 0)
+    assert not level.has_ellipse
+    assert level.as_dict()["pair"] == {"channels": [0, 0], "W": [[3.0, 3.0]] * 2, "cosine": 1.0}
+
+
+def test_a_plane_of_no_length_is_no_ellipse_and_has_no_cosine():
+    product = make_inner_product("free", 3)
+    with torch.no_grad():
+        product.W.copy_(torch.diag(torch.tensor([0.0, 1.0, 2.0])))
+    level = inspect_product(product)
+    assert level.pair == (0, 1)  # nothing is tied
+    assert not level.positive
+    assert not level.has_ellipse
+    assert level.as_dict()["pair"]["cosine"] == 0.0
+    assert inspect_product(product, channels=(2, 1)).has_ellipse
+    assert inspect_product(product, channels=(2, 1)).plane().tolist() == [[2, 0], [0, 1]]
+
+
+def test_channels_are_counted_from_zero():
+    product = make_inner_product("elliptical", 4)
+    assert inspect_product(product, channels=(0, 3)).pair == (0, 3)
+    assert inspect_product(product, channels=(3, 0)).pair == (3, 0)
+    with pytest.raises(ArgumentError, match="wanted two different channels from 0 to 3$"):
+        inspect_product(product, channels=(4, 0))

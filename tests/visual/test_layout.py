@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcv.errors import ArgumentError, ShapeError
-from lcv.visual.layout import side_by_side
-from lcv.visual.text import drawable, fitting, text_strip, width_of
+from lcv.visual.layout import label_size, side_by_side
+from lcv.visual.text import drawable, fitting, line_height, text_strip, width_of
 
 
 def plain(height, width, level):
@@ -87,3 +87,45 @@ def test_refusals():
         side_by_side([plain(2, 2, 0)], gap=-1)
     with pytest.raises(ShapeError, match=r"picture 1 has shape \(2, 2\) of float64"):
         side_by_side([plain(2, 2, 0), np.zeros((2, 2))])
+
+
+@pytest.mark.parametrize(
+    ("width", "size"), [(10, 11), (286, 11), (287, 12), (312, 12), (650, 25), (676, 26), (2000, 26)]
+)
+def test_the_letters_suit_the_picture(width, size):
+    assert label_size(width) == size
+
+
+def test_smaller_pictures_are_in_the_middle_of_their_cell():
+    page = side_by_side([plain(5, 4, 1), plain(2, 2, 2), plain(1, 1, 3)], columns=2)
+    wanted = np.full((5 + 4 + 1, 4 + 4 + 2), 255)
+    wanted[:5, :4] = 1
+    wanted[1:3, 8:10] = 2
+    wanted[9, 1] = 3
+    assert (page == wanted[..., None]).all()
+
+
+def test_words_row_by_row():
+    """Each row has the room of its own longest label, in letters of one size."""
+    pictures = [plain(9, 90, 0)] * 3
+    page = side_by_side(pictures, ["a", "b", "c\nd"], columns=2, gap=2)
+    line = line_height(11)
+    assert page.shape == (9 + line + 2 + 9 + 2 * line, 182, 3)
+    assert np.array_equal(page[9 : 9 + line, 92:], text_strip("b", 90, 11, 1))
+    assert np.array_equal(page[-2 * line :, :90], text_strip("c\nd", 90, 11, 2))
+    assert (page[9 + line + 2 :, 90:] == 255).all()
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        np.zeros((2, 2, 4), np.uint8),
+        np.zeros((2, 2, 3), np.float32),
+        np.zeros((0, 2, 3), np.uint8),
+        np.zeros((2, 2), np.uint8),
+    ],
+)
+def test_what_is_no_picture(picture):
+    with pytest.raises(ShapeError, match=r"picture 0 has shape .*, wanted \(h, w, 3\) of uint8"):
+        side_by_side([picture])
+    assert side_by_side([plain(2, 2, 5)], columns=1, gap=0).shape == (2, 2, 3)

@@ -62,3 +62,41 @@ def test_large_frames_are_shown_smaller_with_arrows_that_can_be_seen(said):
     # 5 px are 2.5 px here, and arrows stand 20 px apart.
     assert labels[2] == "arrows, 5 times as long as the motion"
     assert labels[3] == "error: EPE 0 px, white from 1 px"
+
+
+def test_what_is_not_known_is_said(said):
+    image, flow = pair()
+    nothing = np.zeros(flow.shape[:2], bool)
+    look(image, flow, 40.0, truth=Known(flow, nothing))
+    look(image, flow, 40.0, warp_error=np.full(flow.shape[:2], np.nan), occluded=nothing)
+    (_, with_truth), (pictures, without) = said
+    assert with_truth[2:] == ["arrows", "error: nothing is known, white from 1 px"]
+    assert without[3].startswith("warp error: out of view, white from 64\n")
+    assert (pictures[3] == (40, 62, 104)).all()
+
+
+def test_the_white_of_the_error_is_what_99_percent_stay_below(said):
+    image, flow = pair()
+    truth = flow.copy()
+    truth[..., 0] -= np.linspace(0, 10, truth[..., 0].size).reshape(truth.shape[:2])
+    look(image, flow, 5.0, truth=Known(truth, np.ones(flow.shape[:2], bool)))
+    assert said[0][1][3] == "error: EPE 5 px, white from 9.9 px"
+
+
+def test_warp_errors_are_grey_up_to_their_white(said):
+    image, flow = pair(1, 360)
+    warp_error = np.zeros((1, 360))
+    warp_error[0, :5] = [0.0, 1.0, 32.0, 64.0, 200.0]
+    look(image, flow, 5.0, warp_error=warp_error, occluded=np.zeros((1, 360), bool))
+    assert said[0][0][3][0, :5, 0].tolist() == [0, 4, 128, 255, 255]
+
+
+def test_flow_at_another_size_is_that_of_the_nearest_pixels():
+    flow = np.stack(np.meshgrid(np.arange(6.0), np.arange(4.0)), axis=-1)
+    small = module._shrunk(flow, (2, 3, 3))
+    assert (2 * small).tolist() == [
+        [[1, 1], [3, 1], [5, 1]],
+        [[1, 3], [3, 3], [5, 3]],
+    ]
+    large = module._shrunk(flow, (8, 12, 3))
+    assert (large / 2).tolist() == flow.repeat(2, 0).repeat(2, 1).tolist()

@@ -93,3 +93,35 @@ def test_nonsense_is_refused(make: Callable[[], object], message: str) -> None:
 
 def test_recipes_can_be_compared_and_hashed() -> None:
     assert len({Augmentation(Geometry((4, 5))), Augmentation(Geometry((4, 5)))}) == 1
+
+
+def test_what_is_just_possible() -> None:
+    Geometry((1, 1), log2_scale=(0.5, 0.5), stretch=0.0, slack=0, flip_x=1.0, flip_y=0.0)
+    Jitter(0.0, 0.0, 0.0, 0.5, asymmetric=1.0)
+    Jitter(2.0, 2.0, 2.0, 0.0)
+    Eraser(probability=0.0, most=1, side=(1, 2))
+
+
+def test_what_is_just_not_possible() -> None:
+    for make, message in (
+        (lambda: Geometry((1, 0)), "crop is .1, 0., wanted"),
+        (lambda: Geometry((4, 4, 4)), "crop is .4, 4, 4., wanted"),
+        (lambda: Geometry((4, 4), log2_scale=(0.5, 0.4)), "wanted finite .low, high., low ≤ high"),
+        (lambda: Geometry((4, 4), log2_scale=(0, float("inf"))), "wanted finite"),
+        (lambda: Geometry((4, 4), stretch=-0.1), "stretch is -0.1, wanted 0 or more"),
+        (lambda: Geometry((4, 4), slack=-1), "slack is -1, wanted 0 or more"),
+        (lambda: Geometry((4, 4), margin_x=(0, -1)), "margin_x is .0, -1., wanted"),
+        (lambda: Geometry((4, 4), margin_y=(-1, 0)), "margin_y is .-1, 0., wanted"),
+        (lambda: Geometry((4, 4), flip_y=1.1), "Geometry: flip_y"),
+        (lambda: Geometry((4, 4), resize_probability=-0.1), "Geometry: resize_probability"),
+        (lambda: Jitter(0.1, -0.1, 0.1, 0.1), "contrast is -0.1, wanted 0 or more"),
+        (lambda: Jitter(0.1, 0.1, float("inf"), 0.1), "saturation is inf, wanted"),
+        (lambda: Jitter(0.1, 0.1, 0.1, 0.51), "hue is 0.51, wanted 0 to 0.5 of a turn"),
+        (lambda: Jitter(0.1, 0.1, 0.1, 0.1, asymmetric=1.5), "Jitter: asymmetric"),
+        (lambda: Eraser(probability=1.5), "Eraser: probability"),
+        (lambda: Eraser(most=0), "most is 0, wanted 1 or more"),
+        (lambda: Eraser(side=(0, 2)), "side is .0, 2., wanted"),
+        (lambda: Eraser(side=(2, 2)), "side is .2, 2., wanted"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            make()

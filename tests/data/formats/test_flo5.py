@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 
 from data.formats.samples import some_flow
-from lcv.data.formats.flo5 import read_flo5
+from lcv.data.formats.flo5 import _check_storage, read_flo5
 from lcv.data.formats.flow import write_flow
 from lcv.errors import FileError
 
@@ -111,3 +113,33 @@ def test_without_h5py_the_message_says_what_to_install(tmp_path, monkeypatch):
             FileError, match=r"[ab]\.flo5: .* need h5py, .* pip install 'lcv-flow\[spring\]'"
         ):
             call()
+
+
+def test_chunks_larger_than_their_flow_are_refused(tmp_path):
+    """A chunk is unpacked whole: a million numbers, or twice the flow."""
+
+    def data(shape, chunks):
+        plan = SimpleNamespace(get_nfilters=lambda: 0)
+        counts = math.prod(-(-n // c) for n, c in zip(shape, chunks, strict=True))
+        held = SimpleNamespace(
+            get_create_plist=lambda: plan,
+            get_num_chunks=lambda: counts,
+            get_storage_size=lambda: 10,
+        )
+        return SimpleNamespace(
+            id=held,
+            is_virtual=False,
+            external=None,
+            chunks=chunks,
+            shape=shape,
+            size=math.prod(shape),
+            dtype=np.dtype(np.float32),
+        )
+
+    _check_storage(tmp_path, data((4, 4, 2), (2**10, 2**9, 2)), 10)
+    _check_storage(tmp_path, data((2**10, 2**10, 2), (2**11, 2**10, 2)), 10)
+    for shape, chunks in (((4, 4, 2), (2**10, 2**9 + 1, 2)), ((2**10, 2**10, 2), (2**11, 1025, 2))):
+        with pytest.raises(FileError, match=r"its chunks .* exceed its flow"):
+            _check_storage(tmp_path, data(shape, chunks), 10)
+    with pytest.raises(FileError, match="stores less flow than it declares"):
+        _check_storage(tmp_path, data((4, 4, 2), (4, 4, 2)), 9)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import struct
 import zlib
 from fractions import Fraction
 
 import av
 import numpy as np
 import pytest
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, PngImagePlugin
 
 import lcv
 from data.formats.samples import png_chunk, png_file, some_rgb
@@ -251,3 +252,27 @@ def test_a_colour_outside_the_palette_is_refused(tmp_path, kind):
     if kind == "png":
         with pytest.raises(FileError, match="a pixel has colour 9 of a palette of 9"):
             read_mask(tmp_path / "a.png")
+
+
+def test_a_png_that_pillow_refuses_is_damaged(tmp_path, rgb, monkeypatch):
+    Image.fromarray(rgb).save(tmp_path / "a.png")
+
+    def refuse(self):
+        raise OSError("no such luck")
+
+    monkeypatch.setattr(PngImagePlugin.PngImageFile, "load", refuse)
+    with pytest.raises(FileError, match=r"a\.png: damaged PNG: no such luck"):
+        lcv.read_image(tmp_path / "a.png")
+
+
+def test_a_bmp_of_os2(tmp_path):
+    """Its header has 12 bytes: width, height, planes and bits of two bytes each."""
+    pixels = bytes([1, 2, 3, 4, 5, 6, 0, 0, 7, 8, 9, 10, 11, 12, 0, 0])
+    head = struct.pack("<2sIHHI", b"BM", 26 + len(pixels), 0, 0, 26)
+    head += struct.pack("<IHHHH", 12, 2, 2, 1, 24)
+    path = tmp_path / "a.bmp"
+    path.write_bytes(head + pixels)
+    assert lcv.read_image(path).tolist() == [[[9, 8, 7], [12, 11, 10]], [[3, 2, 1], [6, 5, 4]]]
+    path.write_bytes(head + pixels[:-1])
+    with pytest.raises(FileError, match="cut BMP: 41 bytes are too few, wanted 42"):
+        lcv.read_image(path)

@@ -11,7 +11,7 @@ from PIL import Image
 
 from data.formats.samples import some_rgb
 from lcv.data.formats.image import read_image
-from lcv.data.formats.jpeg import walk_jpeg
+from lcv.data.formats.jpeg import _blocks, _completed, _matters, _wanted, walk_jpeg
 from lcv.errors import FileError
 
 
@@ -111,3 +111,47 @@ def test_noise_in_the_remarks_is_not_looked_at(tmp_path):
     remark = b"\xff\xe1" + struct.pack(">H", 8 + len(noise)) + b"Exif\0\0" + noise
     (tmp_path / "a.jpg").write_bytes(encoded()[:2] + remark + encoded()[2:])
     assert read_image(tmp_path / "a.jpg").shape == (45, 61, 3)
+
+
+@pytest.mark.parametrize(
+    ("marker", "segment", "kept"),
+    [
+        (0xE0, b"JFIF\0" + bytes(9), True),
+        (0xE0, b"JFIF\0" + bytes(8), False),
+        (0xE0, b"JFXX\0" + bytes(9), False),
+        (0xEE, b"Adobe" + bytes(7), True),
+        (0xEE, b"Adobe" + bytes(6), False),
+        (0xEE, b"Other" + bytes(9), False),
+        (0xE1, b"Exif\0\0", False),
+        (0xEF, b"", False),
+        (0xFE, b"a comment", False),
+        (0xDB, b"", True),
+        (0xFD, b"", True),
+    ],
+)
+def test_which_segments_the_pixels_need(marker, segment, kept):
+    assert _matters(marker, segment) == kept
+
+
+def test_which_coefficients_a_progressive_scan_completes():
+    """Channels with their tables, first and last coefficient, and the bits before and left."""
+    scan = bytes([2, 1, 0x00, 3, 0x11, 0, 5, 0x10])
+    assert _completed(scan) == {(c, k) for c in (1, 3) for k in range(6)}
+    assert _completed(scan[:-1] + b"\x11") == set()  # a bit is left
+    assert _completed(scan[:-1]) == set()
+    assert _completed(b"") == set()
+    assert _completed(bytes([1, 2, 0, 60, 99, 0])) == {(2, k) for k in range(60, 64)}
+    assert _wanted(bytes([2])) == {(2, k) for k in range(64)}
+
+
+def test_blocks_of_the_fullest_channel(tmp_path):
+    def frame(*factors):
+        return bytes(6) + b"".join(bytes([k, f, 0]) for k, f in enumerate(factors))
+
+    assert _blocks(tmp_path, 16, 8, frame(0x11)) == 2
+    assert _blocks(tmp_path, 17, 9, frame(0x11)) == 3 * 2
+    assert _blocks(tmp_path, 32, 16, frame(0x22, 0x11, 0x11)) == 4 * 2
+    assert _blocks(tmp_path, 33, 16, frame(0x21, 0x12)) == 3 * 2
+    for factors in ((), (0x01,), (0x10,)):
+        with pytest.raises(FileError, match="its frame header makes no sense"):
+            _blocks(tmp_path, 8, 8, frame(*factors))

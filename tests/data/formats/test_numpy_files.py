@@ -189,3 +189,11 @@ def test_valid_of_other_numbers_is_refused(tmp_path, wrong):
     np.savez(tmp_path / "a.npz", flow=flow, valid=valid)
     with pytest.raises(FileError, match="its valid holds"):
         read_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("read", [read_npy, read_npz])
+def test_what_is_no_file_is_said_before_it_is_opened(tmp_path, read):
+    with pytest.raises(FileError, match="a: there is no such file"):
+        read(tmp_path / "a")
+    with pytest.raises(FileError, match=r"this is a folder, wanted a \.np[yz] file"):
+        read(tmp_path)

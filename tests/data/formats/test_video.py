@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import struct
 import types
+from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
 
 import av
 import numpy as np
 import pytest
 
 from data.formats.samples import save_changing_clip, save_clip, some_rgb
-from lcv.data.formats.video import read_video, timed_frames, video_info
+from lcv.data.formats import video as module
+from lcv.data.formats.video import decoded, read_video, timed_frames, video_info
 from lcv.errors import FileError
 from testing.shared import shared
 
@@ -186,3 +190,84 @@ def test_real_films(name, size, count, rate):
         assert frame.shape == size
         found += 1
     assert found == count
+
+
+class Packet:
+    """Some frames, whole or not."""
+
+    def __init__(self, *frames, corrupt=False):
+        self.frames, self.is_corrupt = frames, corrupt
+
+    def decode(self):
+        for frame in self.frames:
+            if isinstance(frame, Exception):
+                raise frame
+            yield frame
+
+
+def frame(corrupt=False):
+    return SimpleNamespace(is_corrupt=corrupt, width=4, height=4)
+
+
+@pytest.mark.parametrize(
+    ("packets", "given", "words"),
+    [
+        ([Packet(frame(), frame()), Packet(frame())], 3, None),
+        ([Packet(frame()), Packet(frame(corrupt=True))], 1, "damaged video at frame 1; fetch it"),
+        ([Packet(frame()), Packet(frame(), corrupt=True)], 1, "damaged video at frame 1; fetch it"),
+        ([Packet(frame()), Packet(corrupt=True)], 1, "damaged video after frame 1; fetch it again"),
+        ([Packet(frame(), ValueError("odd"))], 1, "damaged video at frame 1: odd"),
+    ],
+)
+def test_damage_is_said_with_its_frame(packets, given, words):
+    film = decoded(Path("a.mp4"), SimpleNamespace(demux=lambda stream: iter(packets)), None)
+    assert [next(film).width for _ in range(given)] == [4] * given
+    if words is None:
+        assert list(film) == []
+    else:
+        with pytest.raises(FileError, match=f"a.mp4: {words}"):
+            next(film)
+
+
+def test_a_film_without_a_frame(tmp_path, monkeypatch):
+    @contextmanager
+    def empty(path, limit):
+        yield SimpleNamespace(demux=lambda stream: iter([])), None
+
+    monkeypatch.setattr(module, "opened", empty)
+    for read in (lambda path: list(module.timed_frames(path)), module.video_info):
+        with pytest.raises(FileError, match="has a video stream but not one frame; the file is"):
+            read(tmp_path / "a.mp4")
+
+
+def test_a_frame_that_is_no_picture():
+    class Fails:
+        def reformat(self, frame, **options):
+            raise ValueError("odd")
+
+    with pytest.raises(FileError, match="a.mp4: a frame cannot be turned into RGB: odd"):
+        module.upright(Path("a.mp4"), SimpleNamespace(rotation=0), Fails())
+
+
+def test_the_first_frame_of_a_film_is_held_against_the_limit(tmp_path, monkeypatch):
+    """A film may say nothing of its size before it is decoded."""
+    first = SimpleNamespace(is_corrupt=False, width=4, height=4, rotation=90)
+    stream = SimpleNamespace(
+        duration=None,
+        time_base=None,
+        frames=0,
+        average_rate=Fraction(5),
+        codec_context=SimpleNamespace(name="x"),
+    )
+
+    @contextmanager
+    def silent(path, limit):
+        yield SimpleNamespace(demux=lambda stream: iter([Packet(first)]), duration=3000000), stream
+
+    monkeypatch.setattr(module, "opened", silent)
+    with pytest.raises(FileError, match="declares 4×4 pixels, more than the 15 that are allowed"):
+        video_info(tmp_path / "a.mp4", 15)
+    first.width = 2
+    info = video_info(tmp_path / "a.mp4", 15)
+    assert (info.width, info.height, info.rotation) == (4, 2, 90)
+    assert (info.frames, info.rate, info.seconds, info.codec) == (None, 5, 3.0, "x")

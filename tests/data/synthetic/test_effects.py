@@ -10,7 +10,15 @@ import torch
 from scipy.fft import dctn
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.effects import add_fog, add_noise, blur_along, compress, light, sharpen
+from lcv.data.synthetic.effects import (
+    _jpeg_tables,
+    add_fog,
+    add_noise,
+    blur_along,
+    compress,
+    light,
+    sharpen,
+)
 from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.sequence import generate
 
@@ -189,3 +197,72 @@ def test_sharpening_adds_what_a_blur_takes_away_and_no_more():
         )
     flat = torch.full((6, 3, 64, 96), 77.0)
     assert torch.allclose(sharpen(recipe, Draws(0, range(6)), [flat])[0], flat, atol=1e-4)
+
+
+# Of seed 3, every effect on: red at three pixels of row 7, of two scenes at two times.
+AS_EVER = {
+    add_fog: (
+        *(163.414, 162.887, 144.652, 178.398, 177.584, 173.424),
+        *(143.030, 133.212, 125.666, 141.975, 140.250, 147.485),
+    ),
+    blur_along: (
+        *(167.240, 162.818, 134.828, 167.346, 163.360, 135.495),
+        *(123.145, 121.884, 107.632, 123.102, 121.902, 107.622),
+    ),
+    sharpen: (
+        *(164.349, 164.818, 134.671, 164.110, 164.950, 134.596),
+        *(122.174, 122.409, 107.335, 122.055, 122.475, 107.298),
+    ),
+    light: (
+        *(145.412, 128.849, 113.070, 166.515, 171.452, 162.285),
+        *(98.108, 89.485, 84.072, 144.051, 143.346, 139.948),
+    ),
+    add_noise: (
+        *(167.372, 164.057, 138.800, 167.114, 167.938, 138.607),
+        *(124.760, 128.948, 106.800, 127.821, 118.534, 109.688),
+    ),
+    compress: (
+        *(162.922, 165.446, 135.107, 164.536, 168.001, 130.783),
+        *(126.674, 121.204, 101.934, 123.306, 121.763, 109.838),
+    ),
+}
+
+
+@pytest.mark.parametrize("effect", AS_EVER, ids=lambda effect: effect.__name__)
+def test_a_seed_gives_the_pixels_that_it_always_gave(effect):
+    """Weights and tables name recipe and seed alone; an effect of other strength is another recipe."""
+    always = (
+        "fog",
+        "motion_blur",
+        "sharpen",
+        "illumination",
+        "illumination_change",
+        "noise",
+        "jpeg",
+    )
+    recipe = replace(PLAIN, **dict.fromkeys(always, 1.0))
+    frames = [picture(2, 40, 56), picture(2, 40, 56).flip(1)]
+    paths = [torch.tensor([12.0, -30.0])[:, None, None].expand(2, 2, 40, 56)]
+    slope = torch.linspace(-3, 3, 40 * 56).view(40, 56)
+    paths.append(torch.stack([torch.ones(40, 56), slope]).expand(2, 2, 40, 56))
+    given = (frames, paths) if effect is blur_along else (frames,)
+    found = torch.stack(effect(recipe, Draws(3, range(2)), *given))
+    assert found[:, :, 0, 7, [0, 9, 31]].flatten().tolist() == pytest.approx(
+        AS_EVER[effect], rel=0, abs=0.01
+    )
+
+
+def test_the_tables_of_jpeg():
+    """ITU T.81, annex K; JFIF's colours; an orthonormal cosine transform."""
+    cosines, steps, to_ycc, to_rgb = _jpeg_tables.__wrapped__(torch.device("cpu"))
+    assert torch.allclose(cosines @ cosines.T, torch.eye(64), atol=1e-6)
+    block = torch.randn(8, 8)
+    wanted = torch.from_numpy(dctn(block.numpy(), norm="ortho")).flatten()
+    assert torch.allclose(cosines @ block.flatten(), wanted, atol=1e-5)
+    assert steps.shape == (1, 3, 1, 64)
+    luma, blue, red = steps[0, :, 0].int().tolist()
+    assert (sum(luma), luma[0], luma[7], luma[63]) == (3688, 16, 61, 99)
+    assert blue == red
+    assert (sum(blue), blue[:4], blue.count(99)) == (5505, [17, 18, 24, 47], 51)
+    assert torch.allclose(torch.tensor(to_ycc) @ torch.tensor(to_rgb), torch.eye(3), atol=1e-4)
+    assert to_ycc[0] == [0.299, 0.587, 0.114]

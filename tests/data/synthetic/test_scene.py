@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import fields, replace
 
 import pytest
 import torch
 
 from lcv.data.random import Draws
+from lcv.data.synthetic.development import DEVELOPMENT
 from lcv.data.synthetic.motion import draw_motion
-from lcv.data.synthetic.recipe import RECIPES
+from lcv.data.synthetic.recipe import GENTLE, RECIPES
+from lcv.data.synthetic.scene import draw_scene
 from lcv.data.synthetic.skins import draw_skins
+from lcv.errors import ArgumentError
 
 SIZE = (368, 496)
 
@@ -47,3 +51,48 @@ def test_published_recipes_keep_their_parameters_to_the_bit(name, bank):
     order = torch.arange(1.0, recipe.layers + 1).expand(64, 3, -1)
     assert torch.equal(motion.inverse_depth[..., 2], order)
     assert not motion.inverse_depth[..., :2].any()
+
+
+# The same of everything that a scene has of 16 scenes, and of its outlines, which are equal to
+# rounding alone, the mean and the share that is covered, in thousandths.
+EVERYTHING = {
+    "training": ("d3e5726a25f8884b", -58.7, 499.1),
+    "gentle": ("f5786ac921928562", -22.3, 503.4),
+    "space": ("fb2200300ed34b62", 2078.4, 619.7),
+    "street": ("3947926de7c09be9", 52.7, 499.5),
+    "thin": ("de1c213b487bc4bc", -224.9, 491.2),
+    "cylinders": ("a262b7c702827df9", 5606.3, 863.7),
+    "shadows": ("7f6cfcbf001f3878", -22.3, 503.4),
+}
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_scenes_keep_all_their_parameters_to_the_bit(name, bank):
+    scene = drawn(name, bank)
+    parts = [
+        getattr(record, each.name)
+        for record in (scene.motion, scene.skins)
+        for each in fields(record)
+    ]
+    tensors = (part.contiguous() for part in parts if isinstance(part, torch.Tensor))
+    found = hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in tensors))
+    assert found.hexdigest()[:16] == EVERYTHING[name][0]
+    outlines = scene.outlines.clamp(-9, 9)
+    numbers = [1000 * float(outlines.mean()), 1000 * float((outlines > 0).float().mean())]
+    assert numbers == pytest.approx(EVERYTHING[name][1:], abs=0.2)
+
+
+def drawn(name, bank):
+    shaded = {"shadows": replace(GENTLE, shadow=0.7)}
+    recipe = (shaded | DEVELOPMENT | RECIPES)[name]
+    return draw_scene(recipe, Draws(11, range(16)), (96, 128), 3, bank)
+
+
+def test_refusals(bank):
+    for size in ((15, 16), (16, 15)):
+        with pytest.raises(ArgumentError, match=f"size is {size[0]}×{size[1]}, wanted at least"):
+            draw_scene(RECIPES["quick"], Draws(0, range(1)), size, 2, bank)
+    assert draw_scene(RECIPES["quick"], Draws(0, range(1)), (16, 16), 2, bank).times == 2
+    for odd in (bank[0], bank[:, :2], bank[..., :50]):
+        with pytest.raises(ArgumentError, match=r"the texture bank is \(.*, wanted \(k, 3, s, s\)"):
+            draw_scene(RECIPES["quick"], Draws(0, range(1)), (16, 16), 2, odd)

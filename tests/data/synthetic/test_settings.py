@@ -46,3 +46,32 @@ def test_recipes_are_frozen_and_refuse_what_cannot_be():
         Space(wall_probability=3)
     with pytest.raises(ArgumentError, match=r"Mixture: the weights are \[\], wanted one or more"):
         Mixture(())
+
+
+def test_what_is_just_possible():
+    Recipe(layers=1)
+    Recipe(layers=32, objects=(0, 31))
+    Recipe(layers=4, space=Space(), objects=(0, 0))
+    Recipe(fog=0.0, noise=1.0, flat_objects=1.0, objects=(3, 3), layers=4)
+    Recipe(jpeg_quality=(1.0, 100.0), object_shift=0.0, speed_range=(0.1, 0.1))
+    Mixture(((0.0, TRAINING), (0.1, TRAINING)))
+
+
+def test_what_is_just_not_possible():
+    for changes, words in (
+        ({"layers": 33}, "layers is 33, wanted 1 to 32"),
+        ({"objects": (-1, 3)}, r"objects is \(-1, 3\) with 8 layers"),
+        ({"layers": 5, "space": Space(), "objects": (0, 2)}, "from 0 to 1; space needs 4 layers"),
+        ({"object_size": (0.0, 1.0)}, "object_size and texture_scale must begin above 0"),
+        ({"texture_scale": (0.0, 1.0)}, "object_size and texture_scale must begin above 0"),
+        ({"jpeg_quality": (0.0, 50.0)}, r"jpeg_quality is \(0.0, 50.0\), wanted"),
+        ({"noise": -0.1}, "noise is -0.1, wanted a probability"),
+        ({"flat_objects": -0.1}, "flat_objects is -0.1, wanted a probability"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            Recipe(**changes)
+    with pytest.raises(ArgumentError, match=r"Space: focal is \(2.0, 1.0\), wanted \(low, high\)"):
+        Space(focal=(2.0, 1.0))
+    for weights in ((-1.0, 3.0), (0.0, 0.0)):
+        with pytest.raises(ArgumentError, match="wanted one or more that are not negative"):
+            Mixture(tuple((weight, TRAINING) for weight in weights))

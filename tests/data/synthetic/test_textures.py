@@ -99,3 +99,52 @@ def test_detail_fills_smooth_spots_and_leaves_a_third_of_the_tiles_with_grain_al
     coloured = (detailed[:, 0] != detailed[:, 1]).flatten(1).any(1).float().mean()
     assert 0.5 < coloured < 0.85
     assert not torch.equal(detailed, add_detail(flat, "held-out"))
+
+
+def test_the_bank_is_what_it_always_was():
+    """Recipes and seeds mean pairs with these textures: mean, and roughness, of the first 24."""
+    bank = procedural_bank(count=24, size=64).float()
+    assert bank.mean((1, 2, 3)).tolist() == pytest.approx(
+        [
+            *(109.60, 78.21, 159.21, 161.40, 175.01, 103.31, 104.60, 157.56),
+            *(93.43, 142.79, 143.20, 105.43, 161.25, 156.94, 149.32, 159.62),
+            *(10.25, 154.25, 111.58, 108.69, 177.28, 141.99, 116.73, 99.06),
+        ],
+        abs=0.02,
+    )
+    assert bank.diff(dim=-1).abs().mean((1, 2, 3)).tolist() == pytest.approx(
+        [
+            *(19.28, 5.51, 14.66, 10.39, 16.49, 4.84, 4.65, 8.34),
+            *(8.24, 21.22, 10.26, 19.31, 15.42, 3.51, 6.11, 7.03),
+            *(0.76, 4.04, 2.48, 18.05, 13.20, 16.95, 6.74, 3.81),
+        ],
+        abs=0.02,
+    )
+
+
+def test_detail_is_what_it_always_was():
+    detailed = add_detail(torch.full((6, 3, 64, 64), 128, dtype=torch.uint8)).float()
+    means = [115.47, 120.21, 127.79, 128.53, 133.39, 127.60]
+    spreads = [14.06, 24.94, 9.63, 9.53, 18.86, 8.50]
+    assert detailed.mean((1, 2, 3)).tolist() == pytest.approx(means, abs=0.02)
+    assert detailed.std((1, 2, 3)).tolist() == pytest.approx(spreads, abs=0.02)
+
+
+def test_the_usual_sizes(tmp_path):
+    usual = procedural_bank.__wrapped__.__kwdefaults__
+    assert usual == {"count": 40, "size": 512, "device": "cpu"}
+    for level in (10, 90):
+        write_image(tmp_path / f"{level}.png", np.full((8, 8, 3), level, np.uint8))
+    assert load_bank(tmp_path, "all").shape == (4, 3, 512, 512)
+    wide = np.zeros((64, 100, 3), np.uint8)
+    wide[:, 18:82] = 200  # the middle square, as it is
+    write_image(tmp_path / "90.png", wide, overwrite=True)
+    bank = load_bank(tmp_path, "all", size=64, halved=False)
+    assert bank.shape == (2, 3, 64, 64)
+    assert (bank[1] == 200).all()
+    for size in (28, 34):
+        with pytest.raises(ArgumentError, match=f"load_bank: size is {size}, wanted a multiple of"):
+            load_bank(tmp_path, "all", size=size)
+    assert load_bank(tmp_path, "all", size=32).shape == (4, 3, 32, 32)
+    with pytest.raises(ArgumentError, match="load_bank: part is 'some', wanted one of train, held"):
+        load_bank(tmp_path, "some")
