@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from lcv.data.kitti import validation_scenes
 from lcv.data.listfile import listfile
+from lcv.data.record import Record
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.data.synthetic.textures import load_bank, procedural_bank
@@ -239,13 +241,15 @@ def test_the_test_is_the_same_for_every_seed_and_count(tmp_path):
 
 
 def test_a_list_is_quoted_and_refuses_what_it_cannot_name(tmp_path):
-    first = Record("d", "a", tmp_path / 'a "1".png', tmp_path / "b.png", tmp_path / "c.flo")
+    first = Record(
+        "a", tmp_path / 'a "1".png', tmp_path / "b.png", tmp_path / "c.flo", dataset="d"
+    )
     write_list([first], tmp_path / "list.txt")
     write_list([first], tmp_path / "list.txt")  # again, by another process of the study
     assert (tmp_path / "list.txt").read_text() == (
         f"'{tmp_path}/a \"1\".png' \"{tmp_path}/b.png\" \"{tmp_path}/c.flo\"\n"
     )
-    for change in ({"step": 2}, {"disparity": tmp_path / "d.png"}, {"flow": None}):
+    for change in ({"step": 2}, {"disparity": 256.0}, {"flow": None}):
         with pytest.raises(ArgumentError, match="d/a: truth of this kind cannot be named in a list"):
             write_list([first, replace(first, **change)], tmp_path / "other.txt")
     assert not (tmp_path / "other.txt").exists()
@@ -259,7 +263,7 @@ def test_a_list_of_pairs_that_are_not_trained_on_is_refused(sintel, tmp_path):
 
 def test_the_two_that_share_a_frame_are_named_in_order(tmp_path):
     one, two = (
-        Record("d", name, tmp_path / f"{name}.png", tmp_path / "same.png", tmp_path / f"{name}.flo")
+        Record(name, tmp_path / f"{name}.png", tmp_path / "same.png", dataset="d")
         for name in ("one", "two")
     )
     with pytest.raises(
