@@ -27,8 +27,13 @@ from lcv.train.config import PartConfig
 from lcv.visual.plots import NO_PLOTS, Bar, Bars, Curves, Line
 from testing.ablating import invented
 
-VALUES = {"original": [3.0], "continued": [2.0, 2.2], "rotation": [2.0, 2.21], "lcv": [1.9], "free": []}
-
+VALUES = {
+    "original": [3.0],
+    "continued": [2.0, 2.2],
+    "rotation": [2.0, 2.21],
+    "lcv": [1.9],
+    "free": [],
+}
 
 
 def over_pairs(difference):
@@ -130,7 +135,7 @@ def test_a_study_of_files_names_its_datasets_and_a_whole_one_misses_nothing(tmp_
     data = replace(study.base.data, source="files", parts=parts)
     files = replace(study, base=replace(study.base, data=data))
     assert "; sintel + kitti2015, whole scenes held out; seeds 0." in heading(files)
-    assert [point for point in notes_of(study).points] == [
+    assert list(notes_of(study).points) == [
         "continued: trained on without W: what the others are compared with"
     ]
 

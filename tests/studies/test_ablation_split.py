@@ -241,16 +241,16 @@ def test_the_test_is_the_same_for_every_seed_and_count(tmp_path):
 
 
 def test_a_list_is_quoted_and_refuses_what_it_cannot_name(tmp_path):
-    first = Record(
-        "a", tmp_path / 'a "1".png', tmp_path / "b.png", tmp_path / "c.flo", dataset="d"
-    )
+    first = Record("a", tmp_path / 'a "1".png', tmp_path / "b.png", tmp_path / "c.flo", dataset="d")
     write_list([first], tmp_path / "list.txt")
     write_list([first], tmp_path / "list.txt")  # again, by another process of the study
     assert (tmp_path / "list.txt").read_text() == (
-        f"'{tmp_path}/a \"1\".png' \"{tmp_path}/b.png\" \"{tmp_path}/c.flo\"\n"
+        f'\'{tmp_path}/a "1".png\' "{tmp_path}/b.png" "{tmp_path}/c.flo"\n'
     )
     for change in ({"step": 2}, {"disparity": 256.0}, {"flow": None}):
-        with pytest.raises(ArgumentError, match="d/a: truth of this kind cannot be named in a list"):
+        with pytest.raises(
+            ArgumentError, match="d/a: truth of this kind cannot be named in a list"
+        ):
             write_list([first, replace(first, **change)], tmp_path / "other.txt")
     assert not (tmp_path / "other.txt").exists()
 

@@ -136,7 +136,9 @@ def test_a_study_without_results_has_rows_without_numbers(tmp_path):
     for table in summarise(invented(tmp_path / "out", {"continued": [], "lcv": [], "free": [1.0]})):
         assert table.pairs == 6
     tables = summarise(replace(invented(tmp_path / "none", {"continued": [1.0]}), seeds=(5,)))
-    assert [(table.pairs, table.spread, table.rows[0].seeds) for table in tables] == [(0, None, ())] * 2
+    assert [(table.pairs, table.spread, table.rows[0].seeds) for table in tables] == [
+        (0, None, ())
+    ] * 2
     assert tables[0].rows[0].difference is None
 
 

@@ -49,7 +49,11 @@ TABLE_MARKDOWN = f"""**Cap & tion**
 @pytest.mark.parametrize(
     ("block", "html", "text"),
     [
-        (Heading("Table 3: <W>"), '<h2 id="table-3-w">Table 3: &lt;W&gt;</h2>', "## Table 3: \\<W\\>"),
+        (
+            Heading("Table 3: <W>"),
+            '<h2 id="table-3-w">Table 3: &lt;W&gt;</h2>',
+            "## Table 3: \\<W\\>",
+        ),
         (Heading("?!", 3), '<h3 id="part">?!</h3>', "### ?!"),
         (Words("a *b*\n& c"), "<p>a *b*\n&amp; c</p>", "a \\*b\\* & c"),
         (

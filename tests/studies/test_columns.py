@@ -103,7 +103,9 @@ def test_names_are_checked_and_continued_is_always_there():
         ArgumentError, match="no column 'rotatoin' .did you mean rotation.*; there are"
     ):
         choose(network, ["rotatoin"])
-    with pytest.raises(ArgumentError, match=r"no column 'lcv-lef' .did you mean lcv-left or \S+\?\);"):
+    with pytest.raises(
+        ArgumentError, match=r"no column 'lcv-lef' .did you mean lcv-left or \S+\?\);"
+    ):
         choose(network, ["lcv-lef"])  # two names at most
     with pytest.raises(ArgumentError, match="no column 'x'; there are original, continued"):
         choose(network, ["x"])

@@ -369,9 +369,7 @@ def test_the_objective_is_the_logarithm_of_both_means_by_hand(monkeypatch, near,
     error = 5 * (distance < 20).double()  # 3, 4 there and nothing elsewhere
     flow = (error / 5 * torch.tensor([3.0, 4.0]).view(2, 1, 1)).float()
     lengths = (error.square() + 1e-6).sqrt()
-    logs = [
-        math.log(0.05 + float(lengths[distance > limit].mean())) for limit in (5 + 8, 5)
-    ]
+    logs = [math.log(0.05 + float(lengths[distance > limit].mean())) for limit in (5 + 8, 5)]
     value = objective_of([flow[None]], margin=8.0, near=near)
     assert value == pytest.approx((1 - share) * logs[0] + share * logs[1], rel=1e-5)
 

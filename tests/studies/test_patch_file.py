@@ -140,9 +140,12 @@ def test_a_file_and_its_card_are_exactly_these(tmp_path):
     levels = read_image(tmp_path / "p.png")
     assert levels[1, 1].tolist() == [0, 255, 100]
     assert levels[0, 0].tolist() == [127, 127, 127]  # grey outside the disc
-    assert patch.sha256 == hashlib.sha256(
-        b"(3, 4, 4)" + np.ascontiguousarray(levels.transpose(2, 0, 1)).tobytes()
-    ).hexdigest()
+    assert (
+        patch.sha256
+        == hashlib.sha256(
+            b"(3, 4, 4)" + np.ascontiguousarray(levels.transpose(2, 0, 1)).tobytes()
+        ).hexdigest()
+    )
     assert (tmp_path / "p.json").read_text(encoding="utf-8") == (
         '{\n  "format": "lcv patch 1",\n  "file": "p.png",\n'
         f'  "pixels_sha256": "{patch.sha256}",\n  "words": "größer"\n}}\n'
