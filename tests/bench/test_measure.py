@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +14,6 @@ from lcv.bench.calls import Call
 from lcv.bench.cells import Cell, Point, offer_of, table_jobs
 from lcv.bench.measure import is_out_of_memory, measure, uses_tf32
 from lcv.data.synthetic.recipe import TRAINING
-from lcv.data.synthetic.sequence import generate
 
 CPU = torch.device("cpu")
 POINT = Point(64, 72, 1, 1)
@@ -166,15 +166,21 @@ def test_the_distance_from_the_reference_by_hand(tmp_path):
     assert found["px_p99"] == pytest.approx(2**0.5)
 
 
-def test_frames_are_made_once_and_are_a_procedural_pair_in_whole_grey_levels(tmp_path):
-    frames = module._frames(Point(64, 72), tmp_path, CPU)
-    made = generate(TRAINING, 1, [0], (64, 72), CPU)
-    assert torch.equal(frames[0], made.image1.round())
-    assert torch.equal(frames[1], made.image2.round())
-    assert torch.load(tmp_path / "frames-64x72.pt", weights_only=True).shape == (2, 3, 64, 72)
-    pair = torch.zeros(2, 3, 64, 72, dtype=torch.uint8)
-    torch.save(pair, tmp_path / "frames-64x72.pt")
-    assert not module._frames(Point(64, 72), tmp_path, CPU)[0].any()
+def test_frames_are_made_once_and_are_a_procedural_pair_in_whole_grey_levels(tmp_path, monkeypatch):
+    asked = []
+
+    def made(*words):
+        asked.append(words)
+        return SimpleNamespace(
+            image1=torch.full((1, 3, 8, 9), 9.6), image2=torch.full((1, 3, 8, 9), 200.2)
+        )
+
+    monkeypatch.setattr(module, "generate", made)
+    for _ in range(2):
+        frames = module._frames(Point(8, 9, 2), tmp_path, CPU)
+        assert torch.equal(frames[0], torch.full((2, 3, 8, 9), 10.0))
+        assert torch.equal(frames[1], torch.full((2, 3, 8, 9), 200.0))
+    assert asked == [(TRAINING, 1, range(1), (8, 9), CPU)]
 
 
 def test_lack_of_memory_of_the_host_is_known_too():
