@@ -1,4 +1,4 @@
-"""The base run of an ablation: its settings as documented, and how often it validates and saves."""
+"""The base run of an ablation: its settings, and how often it validates and saves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lcv.train.config import DataConfig, LossConfig, ModelConfig, OptimConfig, T
 
 
 def test_the_base_is_a_short_run_at_a_small_rate():
-    """What `lcv ablate` does without a recipe: docs/ablation.md has these numbers."""
+    """The defaults of `lcv ablate`: a study is joined only by one of the same numbers."""
     assert procedural_base("raft-small", "w.pth") == TrainConfig(
         model=ModelConfig("raft-small", weights="w.pth", freeze_batch_norm=True),
         data=DataConfig(recipe="training", size=(256, 320), ahead=8),

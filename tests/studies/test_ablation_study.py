@@ -32,7 +32,7 @@ def test_a_cell_is_named_by_its_seed_unless_nothing_is_drawn():
     assert (cell.name, str(cell)) == ("original", "original")
 
 
-def test_what_is_not_said_is_as_documented_and_the_file_is_for_people(base, tmp_path):
+def test_what_is_not_said_has_its_default_and_the_file_is_for_people(base, tmp_path):
     study = prepare(tmp_path / "deep" / "out", base, COLUMNS, (2, 0, 2))
     assert study.seeds == (2, 0)
     assert (study.pairs, study.split, study.keep, study.null) == (200, "hash", True, ())

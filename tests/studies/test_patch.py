@@ -287,8 +287,8 @@ def test_a_folder_without_pairs_is_refused(tmp_path, monkeypatch):
         next(dataset_frames(str(tmp_path)))
 
 
-def test_what_is_learned_without_being_asked_is_that_of_the_documentation():
-    """docs/robustness.md names them, and a patch's card holds them."""
+def test_what_is_not_said_of_a_patch_is_as_it_was():
+    """Cards of patches hold them: with others the same command would learn another patch."""
     assert PatchConfig().as_dict() == {
         "side": 100,
         "sizes": [97.5, 102.5],
