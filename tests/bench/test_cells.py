@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lcv.bench.cells import Point, known_peers, offer_of, table_jobs
+from lcv.bench.cells import Cell, Point, known_peers, offer_of, table_jobs
 from lcv.errors import ArgumentError
 
 POINT = Point(128, 136, 1, 3)
@@ -89,3 +89,44 @@ def test_a_peer_that_is_not_installed_is_missing(monkeypatch):
 def test_a_size_below_what_the_network_takes_is_refused(raft):
     with pytest.raises(ArgumentError, match="size is 40x60, but raft-small needs at least 57x57"):
         table_jobs(raft, Point(40, 60), gpu=False)
+
+
+def test_all_jobs_on_a_gpu_in_their_order(raft):
+    jobs = table_jobs(raft, POINT, gpu=True, compiled=True)
+    assert [[cell.label for cell in job] for job in jobs] == [
+        [
+            "lcv, all-pairs, float32",
+            "lcv, all-pairs, without LCV, float32",
+            "lcv, all-pairs, LCV folded, float32",
+            "lcv, all-pairs, LCV, authors' way, float32",
+        ],
+        ["lcv, all-pairs, tf32"],
+        ["lcv, all-pairs, prepared fp16", "lcv, all-pairs, without LCV, prepared fp16"],
+        ["lcv, all-pairs, prepared bf16"],
+        ["lcv, on-demand, float32"],
+        ["lcv, on-demand, prepared fp16"],
+        ["torchvision, float32"],
+        ["torchvision, tf32"],
+        ["torchvision, bf16"],
+        ["torchvision, compiled bf16"],
+    ]
+    theirs = jobs[-1][0]
+    assert (theirs.lcv, theirs.volume, theirs.compared) == ("none", "", True)
+    assert [cell.compared for cell in jobs[2]] == [True, False]
+    on_cpu = table_jobs(raft, POINT, gpu=False, compiled=True)
+    assert [cell.label for job in on_cpu[-2:] for cell in job] == [
+        *("torchvision, float32", "torchvision, compiled float32"),
+    ]
+
+
+def test_what_is_not_said_of_a_point_and_a_cell():
+    """One pair and 12 iterations, as RAFT is trained with."""
+    assert Point(64, 72) == Point(64, 72, 1, 12)
+    cell = Cell("raft-small", POINT, "none", "local")
+    assert (cell.compared, cell.reference, cell.peer) == (True, False, None)
+
+
+def test_an_offer_of_raft(raft):
+    assert (raft.prepared, raft.least, raft.iterates) == (("fp16", "bf16"), 57, True)
+    assert raft.volumes == ("all-pairs", "on-demand")
+    assert offer_of("ddflow", []).prepared == ("float32", "bf16")

@@ -39,3 +39,22 @@ def test_only_the_best_settings_are_shown():
         "torchvision, float32",
     ]
     assert not any(cell.reference for job in on_cpu for cell in job)
+
+
+def test_the_points_are_those_of_the_documentation_in_the_order_of_their_work():
+    """docs/bench.md: sizes up to 4K, batches up to 32, iterations up to 32."""
+    assert points() == [
+        Point(256, 256, 1, 12),
+        Point(440, 1024, 1, 1),
+        Point(440, 1024, 1, 12),
+        Point(440, 1024, 1, 32),
+        Point(1088, 1920, 1, 12),
+        Point(440, 1024, 8, 12),
+        Point(2160, 3840, 1, 12),
+        Point(440, 1024, 32, 12),
+    ]
+    # An update counts one, what comes before and after them ten.
+    found = points([(10, 10)], [1, 2], [1, 12, 33])
+    assert [(point.batch, point.iters) for point in found] == [(1, 1), (1, 12), (1, 33), (2, 12)]
+    found = points([(10, 10)], [1, 2], [1, 12, 35])
+    assert [(point.batch, point.iters) for point in found] == [(1, 1), (1, 12), (2, 12), (1, 35)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -18,12 +20,14 @@ class Fake:
     """A worker that answers from a list: rows' numbers, or what to raise."""
 
     answers: list
-    made = 0
+    made = closed = 0
+    tasks: ClassVar[list] = []
 
     def __init__(self):
         Fake.made += 1
 
     def ask(self, task):
+        Fake.tasks.append(json.loads(task))
         given = self.answers.pop(0)
         if isinstance(given, BaseException):
             raise given
@@ -31,13 +35,14 @@ class Fake:
         return json.dumps({"rows": rows, "provenance": FACTS, "packages": {"torchvision": "1"}})
 
     def close(self):
-        pass
+        Fake.closed += 1
 
 
 @pytest.fixture
 def fake(monkeypatch):
     monkeypatch.setattr(run, "Worker", Fake)
-    Fake.made = 0
+    Fake.made = Fake.closed = 0
+    Fake.tasks.clear()
     return Fake
 
 
@@ -104,3 +109,65 @@ def test_why_a_process_died(monkeypatch, code, reason):
     with pytest.raises(EOFError, match=reason):
         worker.ask("{}")
     worker.close()
+
+
+def test_results_hold_everything_about_a_run(fake, plan):
+    fake.answers = [GOOD, GOOD]
+    found = bench(replace(plan, missing=("ptlflow",), base=Point(64, 72)))
+    rows = found.pop("rows")
+    assert found == {
+        "format": "lcv bench 2",
+        "provenance": FACTS,
+        "packages": {"torchvision": "1"},
+        "missing": ["ptlflow"],
+        "base": {"height": 64, "width": 72, "batch": 1, "iters": 12},
+        "interrupted": False,
+    }
+    assert rows[1] == {
+        "model": "raft-small",
+        "label": "lcv, all-pairs, without LCV, float32",
+        "peer": None,
+        "lcv": "none",
+        "volume": "all-pairs",
+        "engine": "plain",
+        "precision": "float32",
+        **found["base"],
+        **GOOD,
+    }
+    # At least ten calls of a row in two seconds, unless told otherwise.
+    assert {(task["device"], task["repeats"], task["seconds"]) for task in fake.tasks} == {
+        ("cpu", 10, 2.0)
+    }
+    assert (fake.made, fake.closed) == (2, 2)  # on a CPU memory counts for the whole process
+    assert bench(replace(plan, jobs=[]))["rows"] == []
+
+
+def test_a_worker_is_closed_whatever_happens(fake, plan):
+    on_gpu = replace(plan, device="cuda")
+    fake.answers = [GOOD, GOOD]
+    bench(on_gpu)
+    assert (fake.made, fake.closed) == (1, 1)
+    fake.answers = [GOOD, KeyboardInterrupt()]
+    bench(on_gpu)
+    assert (fake.made, fake.closed) == (2, 2)
+
+
+def test_what_is_at_work_in_words(plan):
+    (cell, *_), (alone,) = plan.jobs
+    assert run._at_work((alone,)) == "lcv, on-demand, float32, 64×72"
+    two = replace(alone, point=Point(64, 72, 2))
+    assert run._at_work((two, cell)) == "lcv, on-demand, float32 and 1 more, 64×72, batch 2"
+
+
+def test_a_worker_answers_and_its_last_words_are_kept_short(monkeypatch):
+    code = "print(input() + '!', flush=True); import sys; sys.exit('a\\n' + 300 * 'x')"
+    monkeypatch.setattr(run.Worker, "command", (sys.executable, "-c", code))
+    worker = run.Worker()
+    assert worker.ask("task") == "task!\n"
+    with pytest.raises(EOFError) as caught:
+        worker.ask("again")
+    assert str(caught.value) == "the process ended with 1: " + 200 * "x"
+    worker.close()
+    assert worker.errors.closed
+    assert worker.process.stdin.closed
+    assert worker.process.stdout.closed

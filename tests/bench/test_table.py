@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lcv.bench import bench_tables
-from lcv.bench.table import baseline, machine_words
+from lcv.bench.table import baseline, failed, machine_words, ms_words, point_words
 
 
 def test_a_table_of_a_point_and_what_lcv_costs(table_results):
@@ -43,3 +43,67 @@ def test_words_about_an_interrupted_or_empty_run(table_results):
         "not all rows were measured."
     )
     assert machine_words({**table_results, "provenance": None}) == "Nothing could be measured."
+
+
+def test_a_point_without_iterations_and_a_batch_of_one():
+    row = {"height": 64, "width": 72, "batch": 1, "iters": None}
+    assert point_words(row) == "64×72"
+    assert point_words({**row, "batch": 2, "iters": 2}) == "64×72, batch 2, 2 iterations"
+
+
+def test_milliseconds_are_whole_from_100_on():
+    assert [ms_words(value) for value in (99.5, 100.0, 123.4)] == ["99.50", "100", "123"]
+
+
+def test_a_failed_row_says_why_in_short_and_has_dashes(table_results):
+    rows = table_results["rows"]
+    rows[4] |= {"error": "x" * 80, "out_of_memory": False}
+    point, cost = bench_tables(table_results)
+    assert point.rows[4] == ("theirs, bf16", "x" * 60, *"––––––")
+    assert point.columns == (
+        *("", "ms", "range", "peak MiB", "px mean", "px 99 %", "first call s", "times as fast"),
+    )
+    assert point.rows[3] == (
+        *("theirs, tf32", "60.00", "54.55 to 66.67", "5", "–", "–", "1.5", "1.00"),
+    )
+    assert (point.words, cost.words) == (1, 2)
+    assert cost.title == "What LCV costs: net, 64×72, 2 iterations"
+    assert cost.rows[0][0] == "all-pairs, plain float32"
+    rows[0]["peak_bytes"] = None
+    assert bench_tables(table_results)[0].rows[0][3] == "unknown"
+    assert failed({"error": "e"}) == "e"
+
+
+def test_what_lcv_costs_is_the_median_over_turns(table_results):
+    ours, without = table_results["rows"][:2]
+    ours["seconds"], without["seconds"] = [0.03, 0.05, 0.02], [0.01, 0.01, 0.01]
+    (_, cost) = bench_tables(table_results)
+    assert cost.rows[0][3:] == ("+20.00", "+111.1")  # of a median of 18 ms
+    without["error"] = "gone"
+    assert len(bench_tables(table_results)) == 1
+    del without["error"]
+    without["precision"] = "tf32"
+    assert len(bench_tables(table_results)) == 1  # nothing differs in LCV alone
+
+
+def test_the_row_to_compare_with_is_a_plain_one_that_was_measured(table_results):
+    rows = table_results["rows"]
+    assert baseline(rows)["label"] == "theirs, tf32"
+    rows[3]["engine"] = "compiled"
+    assert baseline(rows)["label"] == "theirs, float32"
+    rows[2]["error"] = "gone"
+    assert baseline(rows) is None
+
+
+def test_words_about_a_machine(table_results):
+    origin = {"device": "4 cores", "threads": 4, "torch": "2", "commit": None}
+    found = {**table_results, "provenance": origin, "missing": [], "packages": {}}
+    assert machine_words(found) == "4 cores, 4 threads, torch 2."
+
+
+def test_a_growth_table_shortens_errors(growth_results):
+    growth_results["rows"][-1] |= {"error": "y" * 40, "out_of_memory": False}
+    (table,) = bench_tables(growth_results)
+    assert table.rows[1][2] == "y" * 20
+    assert table.title == "How cost grows: net"
+    assert table.words == 1

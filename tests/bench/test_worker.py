@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
 
 from lcv.bench.cells import Cell, Point, offer_of, table_jobs
 from lcv.bench.worker import answer, as_task, job_of, serve
@@ -33,3 +37,31 @@ def test_what_goes_wrong_is_an_answer_too():
     serve(io.StringIO('"bad"\n[1]\n'), out, work)
     answers = [json.loads(line) for line in out.getvalue().splitlines()]
     assert answers == [{"error": "ValueError: two lines"}, {"rows": [1]}]
+
+
+def test_versions_of_peers_are_told_or_unknown(monkeypatch):
+    cells = [
+        Cell("raft-small", Point(64, 72), "none", "", peer=name)
+        for name in ("torch", "none-such-package", None)
+    ]
+    asked = []
+
+    def measured(*words):
+        asked.append(words)
+        return ["rows"]
+
+    monkeypatch.setattr("lcv.bench.measure.measure", measured)
+    task = as_task(tuple(cells), device="cpu", folder="f", repeats=3, seconds=2.0)
+    found = answer(json.loads(task))
+    assert found["rows"] == ["rows"]
+    assert found["packages"] == {"torch": version("torch"), "none-such-package": "unknown"}
+    assert asked == [(tuple(cells), Path("f"), torch.device("cpu"), 3, 2.0)]
+
+
+def test_an_error_has_300_letters_at_most():
+    def work(task):
+        raise ValueError("x" * 400)
+
+    out = io.StringIO()
+    serve(io.StringIO("1\n"), out, work)
+    assert json.loads(out.getvalue()) == {"error": ("ValueError: " + "x" * 400)[:300]}

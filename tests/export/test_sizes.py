@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lcv.errors import ArgumentError
-from lcv.export.sizes import cases, choose_sizes, traced_size
+from lcv.export.sizes import Sizes, cases, choose_sizes, traced_size
 from lcv.models.ddflow import DDFlow
 from lcv.models.raft import RAFT
 from lcv.models.vcn import VCN
@@ -81,3 +81,37 @@ def test_what_a_file_takes():
 def test_words():
     assert choose_sizes("it", RAFT.export_rule, (64, 72)).words() == "64×72"
     assert "heights 128 to 4096" in choose_sizes("it", RAFT.export_rule, None).words()
+
+
+def test_the_cases_of_every_kind_of_file_by_hand():
+    """Of an open file the least size, a wide and a tall one; each but the first lacks some pixels."""
+    found = {
+        name: cases(rule, choose_sizes("it", rule, size))
+        for name, (rule, size) in zip(IDS, FILES, strict=True)
+    }
+    sintel, kitti = "sintel", "kitti"
+    assert found["raft, open"] == [
+        *((128, 128, sintel), (125, 128 + 32 - 5, sintel), (128 + 48 - 7, 128 + 8 - 2, kitti)),
+    ]
+    assert found["raft"] == [(64, 72, sintel), (61, 67, sintel), (57, 70, kitti)]
+    assert [case[:2] for case in found["vcn"]] == [(128, 192), (125, 187), (65, 190)]
+    assert [case[:2] for case in found["ddflow"]] == [(47, 63)] * 3
+
+
+def test_an_open_file_is_traced_at_two_sides_above_the_least():
+    assert traced_size(choose_sizes("it", RAFT.export_rule, None)) == (136, 144)
+    assert traced_size(choose_sizes("it", RAFT.export_rule, (64, 72))) == (64, 72)
+
+
+def test_words_and_values_of_sizes():
+    some = Sizes(8, (128, 4096), (128, 128))
+    assert some.is_open
+    assert some.words() == "heights 128 to 4096, widths 128 to 128, multiples of 8"
+    assert Sizes(1, (5, 5), (5, 9)).words() == "heights 5 to 5, widths 5 to 9"
+    assert Sizes(1, (5, 5), (5, 9)).is_open
+    assert not Sizes(1, (5, 5), (9, 9)).is_open
+    assert some.as_dict() == {"stride": 8, "height": [128, 4096], "width": [128, 128]}
+    assert not some.take(128, 136)
+    for wrong in ((True, 64), (64.0, 64)):
+        with pytest.raises(ArgumentError, match="wanted for it sides of at least"):
+            choose_sizes("it", RAFT.export_rule, wrong)

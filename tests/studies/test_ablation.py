@@ -115,6 +115,18 @@ def test_finished_cells_are_small_and_their_weights_load(seven):
     lcv = study.folder_of(study.cell("lcv", 0)) / "weights.safetensors"
     assert lcv.stat().st_size < 2.2e6  # a million numbers in half precision
     assert load("raft-small", lcv).spec.inner_product == "elliptical"
+    result = study.result(study.cell("lcv", 0))
+    card = json.loads(lcv.with_suffix(".json").read_text())
+    step = result["best"]["step"]
+    assert (card["data"], card["seed"]) == ("quick", 0)
+    assert card["recipe"] == f"ablation, column lcv, step {step}"
+    assert card["scores"] == {"procedural": result["best"]["tests"]["procedural"]["metrics"]}
+    assert card["notes"] == ["float16; the scores were measured before rounding"]
+    assert (result["format"], result["column"], result["seed"]) == ("lcv ablation cell 1", "lcv", 0)
+    seconds = [study.result(cell)["seconds"] for cell in study.cells()]
+    assert seconds == [round(value, 1) for value in seconds]
+    assert result["provenance"]["weights"]["sha256"] == study.weights_sha256
+    assert list(result["last"]["W"]) == ["inner_product"]
 
 
 def test_a_finished_study_is_left_as_it_is(seven):
@@ -207,6 +219,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(seven, tmp_path, monkeypatch
     # Its folder has the weights before the failure, so the same command tries again from there.
     assert not run(other, "cpu", say=lambda _: None).failed
     assert "failed" not in markdown(other)
+    assert other.failure(other.cell("continued", 0)) is None
 
 
 def test_cells_of_another_process_are_left_to_it_and_waited_for(seven, tmp_path, monkeypatch):
@@ -219,7 +232,8 @@ def test_cells_of_another_process_are_left_to_it_and_waited_for(seven, tmp_path,
     result = other.folder_of(cell) / "result.json"
     finished = result.read_bytes()
     result.unlink()
-    monkeypatch.setattr(ablation, "LOOK_AGAIN", 0.0)
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
     said, lock = [], ExitStack()
     lock.enter_context(only_one(other.folder_of(cell) / "cell"))
 
@@ -232,6 +246,8 @@ def test_cells_of_another_process_are_left_to_it_and_waited_for(seven, tmp_path,
     outcome = run(other, "cpu", say=say)
     assert [each.column.name for each in outcome.done] == ["original", "lcv", "continued"]
     assert result.read_bytes() == finished
+    assert said[-1].endswith("; 0 s)")  # of the other process
+    assert slept == [1.0]  # before it looks again
 
 
 class TestTogether:
@@ -264,7 +280,7 @@ class TestTogether:
     def test_stops_in_time_says_what_is_missing_and_goes_on_to_the_bit(
         self, seven, other, monkeypatch
     ):
-        clock = iter([0.0] * 8 + [1e9] * 1000)
+        clock = iter([0.0] * 8 + [60.5] * 1000)
         monkeypatch.setattr(
             ablation,
             "time",

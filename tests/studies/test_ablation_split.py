@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from lcv.data.kitti import validation_scenes
 from lcv.data.listfile import listfile
+from lcv.data.record import Record
 from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.sequence import generate
 from lcv.data.synthetic.textures import load_bank, procedural_bank
@@ -20,6 +22,7 @@ from lcv.models.build import build
 from lcv.studies.ablation_measure import measure
 from lcv.studies.ablation_split import (
     TEST_SEED,
+    check_apart,
     check_not_trained_on,
     held_out_config,
     held_out_records,
@@ -60,6 +63,18 @@ def test_too_few_scenes_and_unknown_rules_are_refused():
         split_scenes(["a", "b"])
     with pytest.raises(ArgumentError, match="split is 'random', wanted one of hash, every-fifth"):
         split_scenes(["a", "b", "c"], "random")
+    assert split_scenes(["a", "b", "c"], "every-fifth")[1] == ["a"]
+
+
+def test_the_split_by_hash_is_the_one_of_stored_studies():
+    scenes = [f"scene_{number}" for number in range(20)]
+    order = sorted(scenes, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    assert split_scenes(scenes) == (sorted(order[4:6]), sorted(order[:4]))
+
+
+def test_the_seed_of_the_test_is_the_one_of_stored_studies():
+    """Another one would make other pairs, whose numbers could not stand beside the old ones."""
+    assert TEST_SEED == 3_221_225_472
 
 
 @pytest.fixture
@@ -223,3 +238,49 @@ def test_the_test_is_the_same_for_every_seed_and_count(tmp_path):
     many = torch.cat([p[0] for p in procedural_test_pairs(replace(base, seed=7), 9, cpu)])
     assert (len(few), len(many)) == (3, 9)
     assert torch.equal(few, many[:3])
+
+
+def test_a_list_is_quoted_and_refuses_what_it_cannot_name(tmp_path):
+    first = Record("a", tmp_path / 'a "1".png', tmp_path / "b.png", tmp_path / "c.flo", dataset="d")
+    write_list([first], tmp_path / "list.txt")
+    write_list([first], tmp_path / "list.txt")  # again, by another process of the study
+    assert (tmp_path / "list.txt").read_text() == (
+        f'\'{tmp_path}/a "1".png\' "{tmp_path}/b.png" "{tmp_path}/c.flo"\n'
+    )
+    for change in ({"step": 2}, {"disparity": 256.0}, {"flow": None}):
+        with pytest.raises(
+            ArgumentError, match="d/a: truth of this kind cannot be named in a list"
+        ):
+            write_list([first, replace(first, **change)], tmp_path / "other.txt")
+    assert not (tmp_path / "other.txt").exists()
+
+
+def test_a_list_of_pairs_that_are_not_trained_on_is_refused(sintel, tmp_path):
+    other = datasets.sequence_list(tmp_path / "film", frames=2)
+    with pytest.raises(ArgumentError, match="which is not among the training data"):
+        held_out_records(sintel.data, other)
+
+
+def test_the_two_that_share_a_frame_are_named_in_order(tmp_path):
+    one, two = (
+        Record(name, tmp_path / f"{name}.png", tmp_path / "same.png", dataset="d")
+        for name in ("one", "two")
+    )
+    with pytest.raises(
+        ArgumentError, match=r"same\.png: is a frame of 'd/one' on one side .* and of 'd/two'"
+    ):
+        check_apart([one], [two])
+    check_apart([one], [])
+
+
+def test_procedural_data_are_validated_on_held_out_pairs(tmp_path):
+    config, lists = held_out_config(tiny_base(tmp_path), tmp_path)
+    assert lists == {}
+    assert (config.validation, config.best) == ({"validation": "procedural"}, "validation/epe")
+    check_not_trained_on(config, str(datasets.middlebury(tmp_path / "other", ["Grove"])))
+
+
+def test_pairs_of_the_test_are_known_at_every_pixel(tmp_path):
+    (pair,) = procedural_test_pairs(tiny_base(tmp_path), 1, torch.device("cpu"))
+    assert pair[3].shape == (1, 1, 64, 64)
+    assert pair[3].all()

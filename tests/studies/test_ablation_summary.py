@@ -122,3 +122,37 @@ def test_the_heading_says_when_w_has_a_rate_of_its_own(tmp_path):
     assert "peak rate 0.0001; procedural" in heading(study)
     base = replace(study.base, optim=replace(study.base.optim, w_lr_factor=30))
     assert "peak rate 0.0001, of W 30 times that; procedural" in heading(replace(study, base=base))
+
+
+def test_the_normal_distribution_follows_after_thirty_degrees_of_freedom():
+    for n, t in ((2, 12.7062), (31, 2.0423), (32, 1.96)):
+        values = [0.0, 1.0] * (n // 2) + [0.5] * (n % 2)
+        low, high = student_interval(values)
+        reach = t * float(np.std(values, ddof=1)) / n**0.5
+        assert (low, high) == pytest.approx((0.5 - reach, 0.5 + reach))
+
+
+def test_a_study_without_results_has_rows_without_numbers(tmp_path):
+    for table in summarise(invented(tmp_path / "out", {"continued": [], "lcv": [], "free": [1.0]})):
+        assert table.pairs == 6
+    tables = summarise(replace(invented(tmp_path / "none", {"continued": [1.0]}), seeds=(5,)))
+    assert [(table.pairs, table.spread, table.rows[0].seeds) for table in tables] == [
+        (0, None, ())
+    ] * 2
+    assert tables[0].rows[0].difference is None
+
+
+def test_a_pair_without_a_known_pixel_has_no_error_and_takes_part_in_nothing(tmp_path):
+    study = invented(tmp_path / "out", {"continued": [2.0, 2.2], "lcv": [1.9, 2.0]})
+    for name, value in (("continued", None), ("lcv", 9.0)):
+        path = study.folder_of(study.cell(name, 0)) / "result.json"
+        result = json.loads(path.read_text())
+        for checkpoint in ("best", "last"):
+            result[checkpoint]["tests"]["procedural"]["pairs"]["epe"][5] = value
+        path.write_text(json.dumps(result))
+    _, lcv = summarise(study)[0].rows
+    share = np.linspace(0.5, 1.5, 6)[:5]
+    assert lcv.differences == pytest.approx((-0.1 * share.mean(), -0.2 * share.mean()))
+    assert lcv.over_pairs == pytest.approx(bootstrap_interval(-0.15 * share))
+    assert lcv.steps == (50, 50)
+    assert lcv.failed == 0

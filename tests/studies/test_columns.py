@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+import torch
 
 import lcv
 from lcv.errors import ArgumentError
 from lcv.inner_product import INNER_PRODUCTS, make_inner_product
 from lcv.models.registry import NETWORKS, check_options
+from lcv.models.types import Defaults, FlowOutput
 from lcv.studies.ablation_base import network_for, procedural_base
 from lcv.studies.columns import (
     BY_NAME,
@@ -23,6 +26,7 @@ from lcv.studies.columns import (
 )
 from lcv.studies.null_controls import null_controls
 from lcv.train.config import ModelConfig
+from testing.networks import Stub
 from testing.toy import Toy
 
 MODELS = ("raft-small", "raft-large", "vcn", "vcn-small", "ddflow")
@@ -99,6 +103,10 @@ def test_names_are_checked_and_continued_is_always_there():
         ArgumentError, match="no column 'rotatoin' .did you mean rotation.*; there are"
     ):
         choose(network, ["rotatoin"])
+    with pytest.raises(
+        ArgumentError, match=r"no column 'lcv-lef' .did you mean lcv-left or \S+\?\);"
+    ):
+        choose(network, ["lcv-lef"])  # two names at most
     with pytest.raises(ArgumentError, match="no column 'x'; there are original, continued"):
         choose(network, ["x"])
 
@@ -146,3 +154,54 @@ def test_a_network_that_starts_at_zero_flow_hides_nothing(tmp_path):
         for name in ("summed", "apart")
     }
     assert found == {"summed": ("rotation", "rotation-factor"), "apart": ()}
+
+
+class Noting(Stub):
+    """Remembers what it was called with; its flow is a picture weighed by its parameter."""
+
+    least_side = 1
+    defaults = Defaults(iters=12)
+    calls: ClassVar[list] = []
+
+    def __init__(self, least):
+        super().__init__()
+        self.least_side = least
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+
+    def forward(self, image1, image2, **options):
+        Noting.calls.append((image1, image2, options, self.weight.item(), self.training))
+        return FlowOutput(self.weight * image1[:, :2])
+
+
+@pytest.mark.parametrize(("least", "side"), [(1, 128), (200, 200)])
+def test_a_null_control_is_measured_on_a_small_pair_in_float64(monkeypatch, least, side):
+    """Two calls of two iterations on one random pair, which no random numbers of others change."""
+    built = []
+
+    def built_for(name, kind, **options):
+        built.append((name, kind, options))
+        return Noting(least)
+
+    monkeypatch.setattr("lcv.studies.null_controls.build", built_for)
+    monkeypatch.setattr("lcv.studies.null_controls.w_parameters", lambda network: [])
+    Noting.calls.clear()
+    for seed in (3, 4):
+        torch.manual_seed(seed)
+        state = torch.get_rng_state()
+        config = ModelConfig("some", options={"md": 4, "form": "left"})
+        found = null_controls(config, (BY_NAME["rotation-factor"], BY_NAME["lcv"]))
+        assert found == ("rotation-factor",)
+        assert torch.equal(torch.get_rng_state(), state)
+    assert built == [("some", "rotation", {"md": 4, "form": "factor"})] * 2
+    assert len(Noting.calls) == 4
+    first = Noting.calls[0]
+    for image1, image2, options, weight, training in Noting.calls:
+        assert image1.shape == image2.shape == (1, 3, side, side)
+        assert image1.dtype == torch.float64
+        assert torch.equal(image1, first[0])
+        assert not torch.equal(image1, image2)
+        assert 254 < image1.max() < 255
+        assert options == {"iters": 2}
+        assert weight == first[3]
+        assert 0 < abs(weight) < 0.1  # moved a little, away from zero
+        assert not training

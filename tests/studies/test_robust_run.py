@@ -336,6 +336,61 @@ def test_a_changed_setting_is_refused_and_overwrite_begins_anew(tmp_path):
     assert {key[3] for key in study.cells} == {0.0, 2.0}
 
 
+def test_progress_is_told_level_by_level_and_the_file_is_saved_on_the_way(tmp_path, monkeypatch):
+    """Every ten seconds: here each look at the clock takes six."""
+    clock, told, saves = iter(range(0, 1000, 6)), [], []
+    monkeypatch.setattr("lcv.studies.robustness.run.time.monotonic", lambda: next(clock))
+    save = Study.save
+
+    def noted(study, path):
+        saves.append(len(study.cells))
+        save(study, path)
+
+    monkeypatch.setattr(Study, "save", noted)
+    levels = {"gamma": [0.3, 0.5, 2.0]}
+    study_of(tmp_path, levels=levels, count=1, progress=lambda *words: told.append(words))
+    assert told == [
+        ("painted, none 0", 0, 4),
+        ("painted, gamma 0.3", 1, 4),
+        ("painted, gamma 0.5", 2, 4),
+        ("painted, gamma 2", 3, 4),
+        ("done", 4, 4),
+    ]
+    assert saves == [2, 4, 4]  # on the way, on the way, at the end
+
+
+def test_every_level_is_tried_on_a_grey_pair_and_networks_go_to_the_device(tmp_path):
+    tried, went = [], []
+
+    def look(pairs, level, seed):
+        tried.append((pairs, level, seed))
+        return pairs
+
+    class Goes(Bright):
+        def to(self, *where, **options):
+            went.append(where)
+            return super().to(*where, **options)
+
+    stress = replace(choose(with_patches([]), ["blur"])[0], function=look, levels=(1.0, 2.0))
+    run_study([Network("n", Goes())], [source(1)], [stress], RAFT, tmp_path, seed=5)
+    (pair, *_), (again, *_) = tried[:2]
+    assert pair is again
+    assert [each[1:] for each in tried[:2]] == [(1.0, 5), (2.0, 5)]
+    assert torch.equal(pair.image1, torch.full((1, 3, 128, 128), 100.0))
+    assert torch.equal(pair.image2, pair.image1)
+    assert torch.equal(pair.flow, torch.zeros(1, 2, 128, 128))
+    assert torch.equal(pair.valid, torch.ones(1, 1, 128, 128, dtype=torch.bool))
+    assert pair.indices == (0,)
+    assert (torch.device("cpu"),) in went
+
+
+def test_sums_have_six_decimals(tmp_path):
+    cells = study_of(tmp_path, levels={"gamma": [0.5]}, count=2).cells
+    sums = cells["painted", "bright", "gamma", 0.5]["error/all"]
+    assert sums == [round(value, 6) for value in sums]
+    assert sums != [round(value, 5) for value in sums]
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"format": "lcv evaluation 1"}', '{"format": "lcv robustness 1"}']
 )

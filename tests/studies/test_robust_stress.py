@@ -165,6 +165,7 @@ def test_blur_and_light_have_their_closed_forms():
         (lambda x: stress.jpeg(x, 0), "jpeg: quality is 0, wanted a quality from 1 to 100"),
         (lambda x: stress.fog(x, x, 2, Draws(0, [0, 1])), "fog: thickness is 2"),
         (lambda x: stress.exposure(x, 99), "exposure: stops is 99"),
+        (lambda x: stress.disc(x, (1, 2), torch.ones(3)), r"disc: size has shape \(3,\), wanted"),
         (lambda x: stress.apply_patch(x, x[0, :, :9, :9], (1, 2, 3), 5), "centre has shape"),
         (lambda x: stress.apply_patch(x, x[0, :, :9, :9], (1, 2), 0), "size is 0, wanted a pos"),
         (
@@ -176,6 +177,60 @@ def test_blur_and_light_have_their_closed_forms():
 def test_refusals(images, call, message):
     with pytest.raises(ArgumentError, match=message):
         call(images)
+
+
+def test_the_ends_of_every_range_are_taken(images):
+    stress.jpeg(images, 100)
+    stress.jpeg(images, 0.5)
+    stress.blur(images, 15)
+    stress.fog(images, images, 1, Draws(0, [0, 1]))
+    for stops in (-16, 16):
+        stress.exposure(images, stops)
+    stress.gamma(images, 0.01)
+    for call in (
+        lambda: stress.jpeg(images, 100.5),
+        lambda: stress.blur(images, 15.5),
+        lambda: stress.blur(images, -0.5),
+        lambda: stress.fog(images, images, 1.5, Draws(0, [0, 1])),
+        lambda: stress.fog(images, images, -0.5, Draws(0, [0, 1])),
+        lambda: stress.exposure(images, -16.5),
+    ):
+        with pytest.raises(ArgumentError):
+            call()
+
+
+def test_nothing_leaves_the_range_of_grey_levels():
+    squares = 255.0 * ((torch.arange(48) // 5)[:, None] + torch.arange(48) // 5 & 1)
+    hard = squares.expand(1, 3, 48, 48)
+    for made in (
+        stress.jpeg(hard, 5),
+        stress.noise(hard, 0.1, 0),
+        *stress.fog(hard, hard, 1, Draws(0, [0])),
+        stress.gamma(hard * 1.2 - 20, 2.0),
+    ):
+        assert made.min() >= 0
+        assert made.max() <= 255
+    assert (stress.noise(hard, 0.1, 0) == 255).any()
+    assert stress.gamma(torch.full((1, 3, 1, 1), 300.0), 2.0).unique().item() == 255
+
+
+def test_a_large_patch_is_reduced_smoothly_and_a_small_one_is_not_enlarged_first(images):
+    stripes = (255.0 * (torch.arange(40) % 2)).expand(3, 40, 40)
+    pasted = stress.apply_patch(images, stripes, (30, 20), 10)[0]
+    shown = pasted[:, stress.disc(images, (30, 20), 10)[0, 0]]
+    assert (shown - 127.5).abs().max() < 40  # grey, where single stripes would be black or white
+    two = torch.tensor([0.0, 255.0]).expand(3, 2, 2)
+    ramp = stress.apply_patch(images, two, (30, 20), 12)[0, 0, 20, 26:35]
+    # Bilinear between the two pixels' centres, 3 px left and right of the middle.
+    assert ramp.tolist() == pytest.approx(
+        [0, 0, 42.5, 85, 127.5, 170, 212.5, 255, 255], abs=255 * 64 * EPS
+    )
+
+
+def test_shares_of_the_free_room_are_places(images):
+    shares = torch.tensor([[0.0, 0.0], [1.0, 0.5]])
+    found = stress.places_at(shares, images, torch.tensor([10.0, 20.0]))
+    assert found.tolist() == [[5.0, 5.0], [51.0, 22.5]]
 
 
 def test_images_must_be_batched_rgb(images):

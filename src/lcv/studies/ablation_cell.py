@@ -107,5 +107,4 @@ def _keep_weights(study: Study, cell: Cell, model: nn.Module, result: dict[str, 
 
 def note_failure(folder: Path, error: LcvError) -> None:
     """Why a cell failed, for the table; a later run tries again."""
-    folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "failure.txt", f"{error}\n", overwrite=True)

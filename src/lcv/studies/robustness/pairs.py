@@ -50,7 +50,7 @@ class Source:
 
     def batches(self, batch: int, device: torch.device, protocol: Protocol) -> Iterator[Pairs]:
         """All pairs in order, at most `batch` of one dataset and size at once."""
-        self._kept = self._kept or Kept(KEPT.get(device.type, 2**30))
+        self._kept = self._kept or Kept(KEPT.get(device.type, KEPT["cpu"]))
         first = 0
         for tensors in self._kept.pairs("", lambda: self._read_all(batch, device, protocol)):
             indices = range(first, first + len(tensors[0]))

@@ -199,8 +199,8 @@ def _check(networks: Sequence[Network], sources: Sequence[Source], protocol: Pro
 def _try(stresses: Sequence[Stress], seed: int) -> None:
     """Every level once on a small grey pair, so that a wrong one is refused at the start."""
     grey = torch.full((1, 3, 128, 128), 100.0)
-    known = torch.ones(1, 1, 128, 128, dtype=torch.bool)
-    pair = Pairs(grey, grey, torch.zeros(1, 2, 128, 128), known, (0,))
+    known = torch.ones_like(grey[:, :1], dtype=torch.bool)
+    pair = Pairs(grey, grey, torch.zeros_like(grey[:, :2]), known, (0,))
     for stress in stresses:
         for level in stress.levels:
             stress.function(pair, level, seed)
