@@ -27,7 +27,6 @@ from lcv.models.fast import Prepared
 from lcv.provenance import provenance
 
 ITERATIONS = (4, 8, 12, 20, 32)
-LONGEST = 1e9  # Middlebury writes unknown flow as more than this
 
 Pair = tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray, str]
 
@@ -37,9 +36,7 @@ def pairs(data: Path) -> list[Pair]:
     found: list[Pair] = []
     for folder in sorted((data / "middlebury").iterdir()):
         images = [lcv.read_image(folder / f"frame{n}.png") for n in (10, 11)]
-        flow, _ = lcv.read_flow(folder / "flow10.flo")
-        known = (np.abs(flow) < LONGEST).all(-1)
-        found.append(("middlebury", *images, flow, known, "sintel"))
+        found.append(("middlebury", *images, *lcv.read_flow(folder / "flow10.flo"), "sintel"))
     root = data / "kitti2015" / "training"
     images = [lcv.read_image(root / "image_2" / f"000010_{n}.png") for n in (10, 11)]
     flow, valid = read_kitti(root / "flow_occ" / "000010_10.png")
