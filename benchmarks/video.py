@@ -3,15 +3,17 @@
     python benchmarks/video.py [--repeats 5]
 
 The loop has a network that does nothing and writes no outputs, so that what is left is reading,
-handing over and checking. PyAV alone decodes the same video and turns every frame into RGB, with its own
-choice of threads and with that of our decoder. The video has 300 frames. Each is measured in a process of
-its own, in turn, the second time that it goes through the video; of several repeats the best counts.
-Exits with 1 if the loop is below 80 % of PyAV's better rate.
+handing over and checking. PyAV alone decodes the same video and turns every frame into RGB, with the
+threads of our decoder, and for comparison with its own choice, which converts with several. The video has
+300 frames. Each is measured in a process of its own, in turn, the second time that it goes through the
+video; the median of the repeats counts, and the best is told too. Exits with 1 if the loop is below 80 %
+of PyAV's rate with the same threads.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -123,12 +125,14 @@ def main() -> int:
                 ),
                 flush=True,
             )
-    default, alike, ours = (max(column) for column in zip(*rates, strict=True))
-    alone = max(default, alike)
-    print(
-        f"best: {alone:.0f} and {ours:.0f}, {ours / alone:.0%}, wanted {LEAST:.0%}; {provenance()}"
-    )
-    return 0 if ours >= LEAST * alone else 1
+    for name, of in (("best", max), ("median", statistics.median)):
+        default, alike, ours = (of(column) for column in zip(*rates, strict=True))
+        print(
+            f"{name}: PyAV {alike:.0f}, the loop {ours:.0f}, {ours / alike:.0%}, wanted {LEAST:.0%}; "
+            f"{ours / default:.0%} of PyAV with its own choice of threads"
+        )
+    print(provenance())
+    return 0 if ours >= LEAST * alike else 1
 
 
 if __name__ == "__main__":
