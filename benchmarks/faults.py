@@ -1,13 +1,15 @@
 """Plant faults in the source, one at a time, and see whether a test fails.
 
+    pytest -n 2 -m "not slow" --durations=0 -vv --cov=lcv --cov-context=test > tests.log
     python benchmarks/faults.py --out faults.jsonl [--first 6] [--narrow] [--workers 2] [--seed 7]
 
 92 faults are drawn by a seeded generator, a share for each package by its number of lines: negated
 conditions, changed constants, deleted statements, swapped arguments. Each is planted in a copy of
-the tree; the tests that mirror the module are run, then a fixed cheap set, then (unless --narrow)
-those of the whole package, before a fault counts as survived. Tests that fail without a fault are
-an error, so a failure is always the fault's. Several copies are at work side by side. What is done is
-written line by line, and the same command goes on where it stopped; keep the tree as it is until the end.
+the tree, and tests are run: those that execute its lines, the quickest first, for two minutes at most;
+those that mirror the module; a fixed cheap set; and (unless --narrow) those of the whole package. It
+is caught if a test fails with it and passes without it. Several copies are at work side by side. What
+is done is written line by line, and the same command goes on where it stopped; keep the tree as it is
+until the end. The first command, which needs pytest-cov, finds out which tests execute a line.
 
 Left out: GPU kernels, which benchmarks/gpu_tests.sh tests, and text (messages, docstrings, type
 hints), which changes no number.
@@ -20,6 +22,7 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -32,13 +35,17 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from coverage import CoverageData
+
 SEED = 20261116
 COUNT = 92
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("negated condition", "changed constant", "deleted statement", "swapped arguments")
 ON_A_GPU = ("triton", "kernel_parts")
 CHEAP = ("tests/test_arrows.py", "tests/test_contract.py", "tests/test_import.py")
-SECONDS = 1800
+AT_IMPORT, HANGS = "at import", "hangs"
+SECONDS = 600  # of all tests of a stage; more is a test that hangs
+QUICKEST = 120.0  # seconds of tests that execute a fault's lines
 
 
 @dataclass(frozen=True)
@@ -163,11 +170,37 @@ def mirrors(file: str) -> list[str]:
     return [path.relative_to(ROOT).as_posix() for path in asking]
 
 
+class Executed:
+    """Which tests execute a line, by a coverage file with contexts, and how long each takes."""
+
+    def __init__(self, data: Path, log: Path) -> None:
+        self.data = CoverageData(str(data))
+        self.data.read()
+        self.files = {name.partition("src/lcv/")[2]: name for name in self.data.measured_files()}
+        took = re.findall(
+            r"^([\d.]+)s call +(\S.*)$", log.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        self.seconds = {test: float(seconds) for seconds, test in took}
+
+    def tests(self, fault: Fault) -> tuple[str, ...]:
+        """The quickest that execute a line of a fault."""
+        name = self.files.get(fault.file.removeprefix("src/lcv/"))
+        by_line = self.data.contexts_by_lineno(name) if name else {}
+        lines = range(fault.line, fault.line + fault.before.count("\n") + 1)
+        found = {test.rpartition("|")[0] for line in lines for test in by_line.get(line, ())} - {""}
+        chosen, total = [], 0.0
+        for test in sorted(found, key=lambda test: (self.seconds.get(test, 1.0), test)):
+            total += self.seconds.get(test, 1.0)
+            if total < QUICKEST:
+                chosen.append(test)
+        return tuple(chosen)
+
+
 class Copy:
     """A copy of the tree with a way to the material beside it, and pytest in it."""
 
-    def __init__(self, folder: Path, sound: set[tuple[str, ...]]) -> None:
-        self.tree, self.sound = folder / "tree", sound
+    def __init__(self, folder: Path, executed: Executed) -> None:
+        self.tree, self.executed = folder / "tree", executed
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         )
@@ -178,11 +211,12 @@ class Copy:
             (folder / "shared").symlink_to(ROOT.parent / "shared")
 
     def first_failure(self, tests: tuple[str, ...]) -> str | None:
-        """The test that fails first; None where all pass. A test that hangs has failed."""
+        """The test that fails first; None where all pass. Tests that hang have failed."""
+        (self.tree / "chosen.txt").write_text("\n".join(tests), encoding="utf-8")
         options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "--durations=0"]
         environment = {**os.environ, "PYTHONPATH": str(self.tree / "src"), "OMP_NUM_THREADS": "1"}
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        command = [sys.executable, "-m", "pytest", *options, *tests]
+        command = [sys.executable, "-m", "pytest", *options, "@chosen.txt"]
         try:
             done = subprocess.run(
                 command,
@@ -193,37 +227,31 @@ class Copy:
                 timeout=SECONDS,
             )
         except subprocess.TimeoutExpired:
-            return f"more than {SECONDS} s in {tests[0]}"
+            return HANGS
         if done.returncode in (0, 5):
             return None
         said = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        first = said[0].split(" - ")[0].partition(" ")[2] if said else "at import"
-        return first or "at import"
-
-    def check_sound(self, tests: tuple[str, ...]) -> None:
-        """Refuse tests that fail before anything was planted."""
-        if tests not in self.sound:
-            failed = self.first_failure(tests)
-            if failed is not None:
-                raise RuntimeError(f"{failed} fails without a fault; put it right first")
-            self.sound.add(tests)
+        first = said[0].split(" - ")[0].partition(" ")[2] if said else ""
+        return first if "::" in first else AT_IMPORT
 
     def trial(self, fault: Fault, wide: bool) -> str | None:
         """The test that catches a fault."""
-        stages = [tuple(mirrors(fault.file)), CHEAP]
+        stages = [self.executed.tests(fault), tuple(mirrors(fault.file)), CHEAP]
         if wide:
             package = Path(fault.file).parts[2]
             stages.append((f"tests/{package}",) if (ROOT / "tests" / package).is_dir() else ())
         path = self.tree / fault.file
         whole = path.read_bytes()
         for tests in filter(None, stages):
-            self.check_sound(tests)
             path.write_bytes(whole[: fault.start] + fault.after.encode() + whole[fault.end :])
             try:
                 caught = self.first_failure(tests)
             finally:
                 path.write_bytes(whole)
             if caught is not None:
+                again = tests if caught in (AT_IMPORT, HANGS) else (caught,)
+                if self.first_failure(again) is not None:
+                    raise RuntimeError(f"{caught} fails without a fault; put it right first")
                 return caught
         return None
 
@@ -253,6 +281,8 @@ def _name(entry: dict[str, object]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("faults.jsonl"))
+    parser.add_argument("--coverage", type=Path, default=Path(".coverage"))
+    parser.add_argument("--log", type=Path, default=Path("tests.log"), help="of the same run")
     parser.add_argument("--seed", type=int, default=SEED, help="of the draw (%(default)s)")
     parser.add_argument("--first", type=int, help="stop after so many of the faults")
     parser.add_argument("--every", type=int, default=1, help="take every so-manieth fault only")
@@ -268,11 +298,11 @@ def main() -> None:
     known = {_name(entry) for entry in done}
     left = [fault for fault in faults if json.dumps(asdict(fault)) not in known]
     with tempfile.TemporaryDirectory(prefix="lcv-faults-") as folder:
-        sound: set[tuple[str, ...]] = set()
+        executed = Executed(chosen.coverage, chosen.log)
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(chosen.workers):
             (Path(folder) / str(number)).mkdir()
-            copies.put(Copy(Path(folder) / str(number), sound))
+            copies.put(Copy(Path(folder) / str(number), executed))
 
         def tried(fault: Fault) -> dict[str, Any]:
             copy = copies.get()
