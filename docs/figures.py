@@ -27,6 +27,7 @@ from lcv.data.synthetic import MODERATE, TRAINING, generate, generate_sequence
 from lcv.data.synthetic.development import DEVELOPMENT
 from lcv.data.synthetic.recipe import GENTLE, HIDDEN, STREET
 from lcv.visual.colours import flow_to_colour
+from lcv.visual.plots import Curves, Line, draw
 from lcv.visual.video import clip
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -44,6 +45,16 @@ VIEWS = {
     "view-two-methods.jpg": "view figure difference --image frames/1.png --flow "
     "vanilla=vanilla/1.flo LCV=lcv/1.flo --truth truth/1.flo --width 320",
     "view-film.mp4": "view video frames --flow LCV=lcv truth=truth --arrows",
+}
+# EPE in px over the GPU minutes of training, as docs/results.md tells it.
+OURS, BEFORE = "ours_large, from random weights", "the recipe before it, with its warm start"
+MIDDLEBURY = {
+    OURS: ([9, 14, 19, 22, 28], [0.340, 0.312, 0.294, 0.293, 0.297]),
+    BEFORE: ([30, 36, 45], [0.472, 0.412, 0.402]),
+}
+DEVELOPMENT_SETS = {
+    OURS: ([7, 11, 14, 20, 22, 28], [1.681, 1.394, 1.134, 1.098, 1.104, 1.015]),
+    BEFORE: ([45], [1.180]),
 }
 # Photographs and maps are kept as JPEG, which is a quarter of the size.
 INSPECTED = {"spectrum": ".png", "angles": ".png", "vectors": ".png", "features": ".jpg"}
@@ -194,6 +205,16 @@ def views(folder: Path) -> Iterator[Path]:
             os.chdir(here)
 
 
+def learning_curve(path: Path) -> Path:
+    """How fast our RAFT-large learned, by two recipes."""
+    panels = []
+    for title, lines in (("Middlebury, 4", MIDDLEBURY), ("development sets", DEVELOPMENT_SETS)):
+        drawn = [Line(label, *points, marker="o") for label, points in lines.items()]
+        panels.append(Curves(title, "minutes on one H200", "EPE, px", drawn))
+    draw(panels, columns=2).savefig(path, dpi=130)
+    return path
+
+
 def _run(words: str) -> None:
     if command(words.split()):
         raise SystemExit(f"lcv {words} failed")
@@ -204,6 +225,7 @@ def main(folder: Path) -> None:
     print(figure_1(folder))
     print(draw_rows(list(sources()), folder / "sources.png"))
     print(draw_rows(list(augmentations()), folder / "augmentations.png"))
+    print(learning_curve(folder / "learning-curve.png"))
     for path in (*views(folder), *examples(folder)):
         print(path)
 

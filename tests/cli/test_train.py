@@ -195,8 +195,8 @@ def test_stages_are_one_recipe_and_one_command(capsys, tmp_path, monkeypatch):
             "such file; `lcv train ddflow_procedural_1b` makes it",
         ),
         (
-            ["quick", "--loss.teacher", "runs/ours_raft_large/weights.safetensors"],
-            "`lcv train ours_raft_large` makes it, or give another one: --loss.teacher FILE",
+            ["quick", "--loss.teacher", "runs/ours_raft_small/weights.safetensors"],
+            "`lcv train ours_raft_small` makes it, or give another one: --loss.teacher FILE",
         ),
         (["quick", "--validation.x", "/none"], "validation.x: there is no /none; wanted a dataset"),
     ],
@@ -209,16 +209,6 @@ def test_a_mistake_is_one_sentence(capsys, words, message, tmp_path, monkeypatch
     assert error.startswith("lcv: ")
     assert error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_warm_start_that_is_missing_is_noted(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    note = "note: --model.weights is not given: this recipe's numbers are those of a warm start"
-    assert cli.main(["train", "ours_raft_large", "--device=cpu"]) == 2
-    assert note in capsys.readouterr().err
-    given = ["--model.weights=some.pth", "--device=cpu"]
-    assert cli.main(["train", "ours_raft_large", *given]) == 2
-    assert note not in capsys.readouterr().err
 
 
 def test_what_decides_the_result_is_refused_at_a_resume(tmp_path, capsys):

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from lcv.cli.train_parser import HELP, make_parser, parse
 from lcv.errors import ArgumentError, FileError
 from lcv.models.find import check_weights
 from lcv.models.named import check_name
-from lcv.recipes import config_from, load_stages, recipe_names, warm_start_of
+from lcv.recipes import config_from, load_stages, recipe_names
 from lcv.train.config import Stages, TrainConfig
 
 OWN = ("recipe", "resume", "stage", "start", "minutes", "device", "tensorboard")
@@ -57,9 +56,6 @@ def run(arguments: list[str]) -> int:
         check_start(first)
         if chosen["resume"] is None and first.model.weights is not None:
             check_weights(first.model.weights)
-    missing = warm_start_of(arguments[0]) if first.model.weights is None else None
-    if missing is not None and _is_first():
-        print(f"note: --model.weights is not given: {missing}", file=sys.stderr)
 
     from lcv.train.stages import stages_left
 

@@ -25,7 +25,7 @@ from lcv.train.config import Stages, TrainConfig
 from lcv.usercode import import_file, user_errors
 from lcv.words import did_you_mean
 
-__all__ = ["config_from", "load_recipe", "load_stages", "recipe_names", "warm_start_of"]
+__all__ = ["config_from", "load_recipe", "load_stages", "recipe_names"]
 
 HELPERS = ("stored",)
 
@@ -66,16 +66,6 @@ def load_stages(name_or_path: str | os.PathLike[str]) -> Stages:
         f"there is no recipe {name!r}{which}; there are {', '.join(recipe_names())}; or give the "
         f"path of a .py file with a function recipe(), or of a run's config.json"
     )
-
-
-def warm_start_of(name: str) -> str | None:
-    """What to know where `model.weights` is left out of a recipe that was run with some.
-
-    A recipe says it as WARM_START; None for those that do not, and for files of one's own.
-    """
-    if name not in recipe_names():
-        return None
-    return getattr(importlib.import_module(f"lcv.recipes.{name}"), "WARM_START", None)
 
 
 def _stored(content: object, where: str) -> TrainConfig:

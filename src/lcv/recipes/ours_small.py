@@ -5,7 +5,7 @@ Command    lcv train ours_small --data.textures PHOTOGRAPHS
            lcv train ours_small --data.textures PHOTOGRAPHS --model.inner_product euclidean \\
                --folder runs/ours_small_vanilla
            Both at once, each batch made once: `lcv.train.run_stages_together([lcv, vanilla])`.
-Hardware   one H200: 40 minutes for both, by the times of single steps.
+Hardware   one H200: 25 minutes for both, by the times of single steps.
 Result     not yet run.
 """
 
