@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
+from lcv.cli import ablate
 from lcv.cli import main as cli
-from lcv.cli.ablate import SPLITS, _watch, base_from, make_parser, tests_from
+from lcv.cli.ablate import SPLITS, _watch, base_from, make_parser
 from lcv.errors import ArgumentError
 from lcv.models.raft import RAFT
 from lcv.studies import ablation
@@ -209,11 +210,11 @@ def test_tests_by_name(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
-    assert tests_from([str(one), f"real={two}"]) == {"one": str(one), "real": str(two)}
+    assert ablate.tests_from([str(one), f"real={two}"]) == {"one": str(one), "real": str(two)}
     with pytest.raises(ArgumentError, match="there is no .*lost, wanted a dataset"):
-        tests_from([f"real={tmp_path / 'lost'}"])
+        ablate.tests_from([f"real={tmp_path / 'lost'}"])
     with pytest.raises(ArgumentError, match="two tests are called 'one'; use NAME=FOLDER"):
-        tests_from([str(one), f"one={two}"])
+        ablate.tests_from([str(one), f"one={two}"])
 
 
 def test_validations_are_told_and_nothing_else(capsys):
