@@ -7,7 +7,8 @@
 conditions, changed constants, deleted statements, swapped arguments. Each is planted in a copy of
 the tree, and tests are run: those that execute its lines, the quickest first, for two minutes at most;
 those that mirror the module; a fixed cheap set; and (unless --narrow) those of the whole package. It
-is caught if a test fails with it and passes without it. Several copies are at work side by side. What
+is caught if a test fails with it and passes without it; one that fails without it is left out from
+then on. Several copies are at work side by side. What
 is done is written line by line, and the same command goes on where it stopped; keep the tree as it is
 until the end. The first command, which needs pytest-cov, finds out which tests execute a line.
 
@@ -189,8 +190,8 @@ class Executed:
         lines = range(fault.line, fault.line + fault.before.count("\n") + 1)
         found = {test.rpartition("|")[0] for line in lines for test in by_line.get(line, ())} - {""}
         chosen, total = [], 0.0
-        for test in sorted(found, key=lambda test: (self.seconds.get(test, 1.0), test)):
-            total += self.seconds.get(test, 1.0)
+        for test in sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test)):
+            total += self.seconds.get(test, 0.0) + 0.02
             if total < QUICKEST:
                 chosen.append(test)
         return tuple(chosen)
@@ -201,6 +202,7 @@ class Copy:
 
     def __init__(self, folder: Path, executed: Executed) -> None:
         self.tree, self.executed = folder / "tree", executed
+        self.unsound: set[str] = set()
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         )
@@ -214,6 +216,7 @@ class Copy:
         """The test that fails first; None where all pass. Tests that hang have failed."""
         (self.tree / "chosen.txt").write_text("\n".join(tests), encoding="utf-8")
         options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "--durations=0"]
+        options += [f"--deselect={test}" for test in self.unsound if tests != (test,)]
         environment = {**os.environ, "PYTHONPATH": str(self.tree / "src"), "OMP_NUM_THREADS": "1"}
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         command = [sys.executable, "-m", "pytest", *options, "@chosen.txt"]
@@ -243,16 +246,20 @@ class Copy:
         path = self.tree / fault.file
         whole = path.read_bytes()
         for tests in filter(None, stages):
-            path.write_bytes(whole[: fault.start] + fault.after.encode() + whole[fault.end :])
-            try:
-                caught = self.first_failure(tests)
-            finally:
-                path.write_bytes(whole)
-            if caught is not None:
-                again = tests if caught in (AT_IMPORT, HANGS) else (caught,)
-                if self.first_failure(again) is not None:
-                    raise RuntimeError(f"{caught} fails without a fault; put it right first")
-                return caught
+            while True:
+                path.write_bytes(whole[: fault.start] + fault.after.encode() + whole[fault.end :])
+                try:
+                    caught = self.first_failure(tests)
+                finally:
+                    path.write_bytes(whole)
+                if caught is None:
+                    break
+                alone = caught not in (AT_IMPORT, HANGS)
+                if self.first_failure((caught,) if alone else tests) is None:
+                    return caught
+                if not alone:
+                    raise RuntimeError(f"{tests[0]} and others: {caught} without a fault too")
+                self.unsound.add(caught)
         return None
 
 
