@@ -143,7 +143,9 @@ def test_on_a_gpu_the_next_group_is_made_while_one_is_trained_on(monkeypatch):
     def make():
         for number in count():
             events.append(f"make {number}")
-            hold = [lambda stream, k=k: events.append(f"hold {k} for {stream.name}") for k in (1, 2)]
+            hold = [
+                lambda stream, k=k: events.append(f"hold {k} for {stream.name}") for k in (1, 2)
+            ]
             yield [SimpleNamespace(number=number, hold_for=each) for each in hold]
 
     groups = meanwhile(make(), torch.cuda.Stream())
