@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from data.formats.samples import png_chunk, png_file, some_rgb
-from lcv.data.formats.png import _chunks, encode_png, walk_png
+from lcv.data.formats.png import PASSES, _chunks, encode_png, walk_png
 from lcv.errors import FileError
 
 LIMIT = 2**28
@@ -79,6 +79,16 @@ def test_the_length_of_image_data_is_known_to_the_byte(tmp_path, size, interlace
         walk(tmp_path, png_file(width, height, depth, colour, bytes(length - 1), **kwargs))
     with pytest.raises(FileError, match="more rows than"):
         walk(tmp_path, png_file(width, height, depth, colour, bytes(length + 1), **kwargs))
+
+
+def test_every_pixel_is_in_one_pass_of_an_interlaced_picture():
+    side = range(24)
+    pixels = [
+        (column, row) for x, y, dx, dy in PASSES for column in side[x::dx] for row in side[y::dy]
+    ]
+    assert sorted(pixels) == [(column, row) for column in side for row in side]
+    counts = [len(side[x::dx]) * len(side[y::dy]) for x, y, dx, dy in PASSES]
+    assert counts == [9, 9, 18, 36, 72, 144, 288]
 
 
 def header(*values):
