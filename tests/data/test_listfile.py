@@ -66,6 +66,9 @@ def test_what_is_no_list(tmp_path):
     assert not is_list(tmp_path / "readme.txt")
     (tmp_path / "split.txt").write_text("1\n2\n")
     assert not is_list(tmp_path / "split.txt")
+    for text in ("", "# a.png b.png\n\n", "'a.png b.png\n"):
+        (tmp_path / "odd.txt").write_text(text)
+        assert is_list(tmp_path / "odd.txt") is False
 
 
 def test_words():

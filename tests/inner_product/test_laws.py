@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from lcv.errors import ArgumentError, ShapeError, WeightsError
-from lcv.inner_product import FORMS, INNER_PRODUCTS, StiefelSGD, make_inner_product
+from lcv.inner_product import (
+    FORMS,
+    INNER_PRODUCTS,
+    InnerProduct,
+    StiefelSGD,
+    make_inner_product,
+)
+from lcv.inner_product.variants import Spectral
 from testing.closeness import assert_as_exact_as
 
 CHANNELS = (1, 2, 3, 64, 256)
@@ -261,3 +268,9 @@ def test_the_identity_follows_its_network():
     assert make_inner_product("euclidean", 3).double().matrix().dtype == torch.float64
     assert make_inner_product("euclidean", 3).to("meta").matrix().device.type == "meta"
     assert make_inner_product("euclidean", 3).state_dict() == {}
+
+
+def test_a_kind_of_one_s_own_says_what_w_is():
+    for missing in (InnerProduct(3).matrix, Spectral(3).rotation, Spectral(3).eigenvalues):
+        with pytest.raises(NotImplementedError):
+            missing()

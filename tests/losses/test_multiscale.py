@@ -250,3 +250,5 @@ def test_refusals():
     for missing in ("images", "starts"):
         with pytest.raises(LcvError, match=r"as many starts and the images are wanted"):
             multiscale_loss(**{k: x for k, x in given.items() if k != missing})
+    with pytest.raises(LcvError, match=r"2 flows for 1 search ranges in md, wanted one flow a lev"):
+        multiscale_loss(given["flows"], given["flow"], given["valid"], md=(1,))

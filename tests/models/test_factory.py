@@ -174,6 +174,25 @@ def test_options_that_a_factory_does_not_take(file):
         lcv.build(f"{file}:net", depth=3)
 
 
+def test_options_are_blamed_on_the_file_only_where_it_has_some(file, tmp_path):
+    name = f"{file}:net"
+    bare, plain, own = (tmp_path / f"{word}.safetensors" for word in ("bare", "plain", "own"))
+    bare = bare.with_suffix(".pth")
+    model = lcv.build(name, "euclidean")
+    torch.save(model.state_dict(), bare)
+    lcv.save(model, plain)
+    lcv.save(lcv.build(name, "euclidean", channels=6), own)
+    refused = "mine.py:net: unknown option 'depth'"
+    for weights in (bare, plain):
+        with pytest.raises(ArgumentError, match=f"^{refused}"):
+            lcv.load(name, weights, depth=3)
+    words = (
+        r"own\.safetensors: mine.py:net cannot be built with the options of this file \(channels\)"
+    )
+    with pytest.raises(WeightsError, match=f"{words}: {refused}"):
+        lcv.load(name, own, depth=3)
+
+
 def test_files_of_one_name_do_not_replace_each_other(tmp_path):
     for k in (1, 2):
         (tmp_path / str(k)).mkdir()

@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.request
 import zipfile
+from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -283,3 +284,46 @@ def test_the_table_has_the_sizes_of_the_files_we_know():
     for published_file in PUBLISHED.values():
         path = shared("weights", Path(published_file.member).name)
         assert path.stat().st_size == published_file.size
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_another_process_has_fetched_meanwhile_is_verified_too(
+    server, tmp_path, monkeypatch, is_whole
+):
+    content = CONTENT["models/one.pth"] if is_whole else b"other"
+
+    @contextmanager
+    def waited_for(archive):
+        assert archive == tmp_path / "models.zip.part"
+        (tmp_path / "one.pth").write_bytes(content)
+        yield
+
+    monkeypatch.setattr(published, "only_one", waited_for)
+    if is_whole:
+        assert fetch("one", tmp_path) == tmp_path / "one.pth"
+    else:
+        with pytest.raises(WeightsError, match=r"one\.pth: its sha256 is .* remove it and fetch"):
+            fetch("one", tmp_path)
+    assert server.asked == []
+
+
+def test_a_file_larger_than_any_archive_is_no_part_of_one(server, tmp_path):
+    part = tmp_path / "models.zip.part"
+    for more in (0, 1):
+        part.write_bytes(bytes(len(server.archive) + more))
+        address = published.PUBLISHED["one"].address
+        published.download(address, part, most=len(server.archive))
+    assert server.asked == [f"bytes={len(server.archive)}-", None]
+    assert part.read_bytes() == server.archive
+
+
+def test_an_archive_stays_where_its_content_cannot_be_written(server, tmp_path, monkeypatch):
+    @contextmanager
+    def full(path):
+        raise FileError(f"{path.name}: the disk is full")
+        yield
+
+    monkeypatch.setattr(published, "whole_file", full)
+    with pytest.raises(FileError, match=r"^one\.pth: the disk is full$"):
+        fetch("one", tmp_path)
+    assert (tmp_path / "models.zip.part").read_bytes() == server.archive

@@ -211,6 +211,8 @@ def test_what_cannot_be_attached_is_said():
         fold(attached)
     with pytest.raises(ArgumentError, match="no inner product in this Foreign"):
         fold(foreign)
+    with pytest.raises(ArgumentError, match="fold: there is no inner product in this Foreign$"):
+        fold(lcv.wrap(foreign))
     strange = attach(Foreign("dict"), after="encoder", channels=6)
     image = torch.zeros(1, 3, 7, 9)
     with pytest.raises(ArgumentError, match="Frames gives a dict, wanted a tensor of features"):

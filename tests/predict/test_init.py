@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
+import pytest
+
 import lcv.predict
 from lcv.cli import main as cli
 from lcv.models.raft.model import RAFT
@@ -41,3 +43,8 @@ def test_a_pair_crosses_at_most_twelve_modules_which_are_listed(tmp_path, monkey
     listed = re.findall(r"^    (\w+)   ", lcv.predict.__doc__, re.MULTILINE)
     assert [module.removeprefix("lcv.predict.") for module in crossed] == listed
     assert len(listed) <= MOST
+
+
+def test_other_names_are_not_there():
+    with pytest.raises(AttributeError, match=r"^module 'lcv\.predict' has no attribute 'nothing'$"):
+        lcv.predict.nothing  # noqa: B018

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ from lcv.cost_volume.warp import warp
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, ShapeError, WeightsError
 from lcv.losses.occlusion import occluded_by_consistency
+from lcv.predict.matching import matcher_for
+from lcv.predict.pending import Pending
 from lcv.predict.predictor import Predictor
 from testing.painted import painted_pair
 from testing.shared import shared
+from testing.streams import pretend_cuda
 
 NETWORKS = ("raft-small", "raft-large", "vcn-small", "ddflow")
 
@@ -209,3 +213,53 @@ def test_on_a_gpu_raft_is_prepared_without_being_asked(frames):
     for one, other, a, b in zip(pairs, streamed, frames[:-1], frames[1:], strict=True):
         assert np.array_equal(one, other)
         assert np.abs(one - exact(a, b).flow).mean() < 0.05
+
+
+@pytest.mark.parametrize("fitting", [0, 1, 2, 3])
+def test_a_pair_for_which_the_memory_is_too_small_is_computed_by_the_next_strategy(fitting):
+    tried, forgotten, bare = [], [], object.__new__(Predictor)
+    plans = [SimpleNamespace(strategy=name) for name in ("all-pairs", "on-demand", "tiles")]
+    bare.planner = SimpleNamespace(
+        plan=lambda *asked: {(5, 7, "wanted"): plans[0]}[asked],
+        instead_of=lambda *asked: {(id(plans[0]), "wanted"): plans[1:]}[id(asked[0]), asked[1]],
+    )
+    prepared = {
+        name: SimpleNamespace(forget=lambda name=name: forgotten.append(name)) for name in "ab"
+    }
+    bare.matcher = SimpleNamespace(prepared=prepared)
+
+    def match(plan, first, second, wanted, start, notes):
+        tried.append(plan)
+        if len(tried) <= fitting:
+            raise torch.OutOfMemoryError(f"attempt {len(tried)}")
+        return first.image.shape, second, wanted, start, notes
+
+    bare._match = match
+    first = SimpleNamespace(image=torch.zeros(1, 3, 5, 7))
+    given = (first, "second", "wanted", "start", ("said",))
+    if fitting == 3:
+        with pytest.raises(torch.OutOfMemoryError, match="^attempt 3$"):
+            bare.match(*given)
+    else:
+        fallen = [f"out of memory, so computed by {plan.strategy}" for plan in plans[1:]]
+        notes = ("said", *fallen[:fitting])
+        assert bare.match(*given) == (first.image.shape, "second", "wanted", "start", notes)
+        assert tried == plans[: fitting + 1]
+    assert forgotten == ["a", "b"] * fitting
+
+
+def test_a_result_is_fetched_on_a_stream_that_waits_for_its_pair_alone(monkeypatch):
+    events, bare = pretend_cuda(monkeypatch), object.__new__(Pending)
+    bare.device, bare._computed = torch.device("cuda"), "the pair"
+    bare._fetched = lambda: events.append("fetch") or "result"
+    assert bare.result() == "result"
+    assert events == ["side waits for the pair", "side begins", "fetch", "side ends"]
+
+
+def test_what_is_no_network_is_refused():
+    with pytest.raises(ArgumentError, match="^model is a int, wanted a name or a network$"):
+        Predictor(3)
+    with pytest.raises(
+        ArgumentError, match=r"^mine is a Linear; make it a network with lcv\.wrap$"
+    ):
+        matcher_for(torch.nn.Linear(1, 1), "mine", None, None)

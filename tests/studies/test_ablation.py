@@ -24,7 +24,7 @@ from lcv.models.cards import save_weights
 from lcv.models.published import sha256_of
 from lcv.models.raft import RAFT
 from lcv.studies import ablation
-from lcv.studies.ablation import run
+from lcv.studies.ablation import _Runner, run
 from lcv.studies.ablation_cell import untrained
 from lcv.studies.ablation_show import markdown, write
 from lcv.studies.ablation_study import prepare, read_study
@@ -220,6 +220,25 @@ def test_a_cell_that_fails_does_not_stop_the_others(seven, tmp_path, monkeypatch
     assert not run(other, "cpu", say=lambda _: None).failed
     assert "failed" not in markdown(other)
     assert other.failure(other.cell("continued", 0)) is None
+
+
+def test_a_cell_whose_test_cannot_be_read_has_failed(tmp_path, monkeypatch):
+    error, noted, said = FileError("a.flo: it is cut"), [], []
+
+    def refuse(*given):
+        assert given[1:3] == ("cell 2", "network")
+        raise error
+
+    monkeypatch.setattr(ablation, "measure_cell", refuse)
+    monkeypatch.setattr(ablation, "note_failure", lambda *given: noted.append(given))
+    study = SimpleNamespace(folder_of=lambda cell: tmp_path / cell)
+    left = ["cell 1", "cell 2"]
+    runner = _Runner(study, "cpu", lambda: False, said.append, None, left)
+    runner._measure("cell 2", "network", 0.0)
+    assert noted == [(tmp_path / "cell 2", error)]
+    assert said == ["cell 2: failed: a.flo: it is cut"]
+    outcome = runner.outcome
+    assert (outcome.done, outcome.failed, outcome.left) == ([], ["cell 2"], ["cell 1"])
 
 
 def test_cells_of_another_process_are_left_to_it_and_waited_for(seven, tmp_path, monkeypatch):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from lcv.errors import ArgumentError
 from lcv.studies.patch_step import Climb, Replayed
+from testing.streams import pretend_cuda
 
 
 def test_it_climbs_as_adam_does_at_a_rate_that_falls_to_a_tenth():
@@ -53,34 +52,7 @@ def test_grey_levels_stay_in_range_and_no_gradient_moves_nothing():
 
 @pytest.fixture
 def recorder(monkeypatch):
-    """CUDA's part played on the host: what is recorded is run, and run again when replayed."""
-    events = []
-
-    class Graph:
-        def replay(self):
-            events.append("replay")
-
-    @contextmanager
-    def within(name):
-        events.append(f"{name} begins")
-        yield
-        events.append(f"{name} ends")
-
-    def stream(name):
-        return SimpleNamespace(
-            name=name, wait_stream=lambda other: events.append(f"{name} waits for {other.name}")
-        )
-
-    main, side = stream("main"), stream("side")
-    for name, value in {
-        "Stream": lambda: side,
-        "current_stream": lambda: main,
-        "stream": lambda each: within(each.name),
-        "CUDAGraph": Graph,
-        "graph": lambda graph: within("record"),
-    }.items():
-        monkeypatch.setattr(torch.cuda, name, value)
-    return events
+    return pretend_cuda(monkeypatch)
 
 
 def test_a_function_is_run_once_then_recorded_then_replayed_on_new_inputs(recorder):

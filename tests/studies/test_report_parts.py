@@ -19,7 +19,7 @@ from lcv.studies.blocks import Folded, Heading, Points, Row, TableBlock, Words
 from lcv.studies.report import origins
 from lcv.studies.report_page import page
 from lcv.studies.report_robust import _picture, in_full, robustness
-from lcv.studies.report_sources import Evaluation, Robustness, Training, read_source
+from lcv.studies.report_sources import Evaluation, Robustness, Training, _format_of, read_source
 from lcv.studies.report_tables import everything, supervised, unsupervised, who
 from lcv.studies.report_training import training
 from lcv.studies.robustness.results import Study
@@ -294,3 +294,12 @@ def test_sources_are_known_by_their_files(tmp_path):
     (tmp_path / "robustness.json").write_text("{}")
     with pytest.raises(FileError, match=r"robustness\.json"):
         read_source(tmp_path / "robustness.json")
+
+
+def test_the_format_of_a_file_that_cannot_be_read_is_no_other_kind(tmp_path):
+    with pytest.raises(FileError, match="cannot be read: Is a directory"):
+        _format_of(tmp_path)
+    (tmp_path / "a.json").write_text("no JSON")
+    assert _format_of(tmp_path / "a.json") is None
+    (tmp_path / "a.json").write_text('{"format": "a kind"}')
+    assert _format_of(tmp_path / "a.json") == "a kind"

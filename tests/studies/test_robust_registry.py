@@ -164,6 +164,8 @@ def test_choosing_by_name_by_kind_and_with_other_levels():
         known, ["random:q", "matched:q"], {"patch": [40], "patch:p": [9], "matched": [60]}
     )
     assert [s.levels for s in both] == [(40.0,), (60.0,)]
+    with pytest.raises(ArgumentError, match="stress blur: no level was given, wanted at least one"):
+        choose(known, ["blur"], {"blur": []})
 
 
 @pytest.mark.parametrize(

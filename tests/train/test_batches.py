@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +12,16 @@ import torch
 from lcv.errors import ArgumentError, FileError
 from lcv.train import DataConfig, LossConfig
 from lcv.train import batches as module
-from lcv.train.batches import Procedural, TrainBatch, make_source, pixel_weights, texture_bank
+from lcv.train.batches import (
+    Procedural,
+    TrainBatch,
+    make_source,
+    meanwhile,
+    pixel_weights,
+    texture_bank,
+)
 from lcv.train.distributed import Processes
+from testing.streams import pretend_cuda
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 
@@ -115,3 +124,48 @@ def test_textures_are_drawn_or_read_and_what_is_wrong_with_them_is_said_once(mon
         texture_bank(DataConfig(textures=str(tmp_path / "no")), "train", ALONE.device)
     assert str(caught.value).count(str(tmp_path / "no")) == 1
     assert str(caught.value).startswith(f"data.textures is '{tmp_path / 'no'}': ")
+
+
+def test_the_memory_of_a_batch_is_held_for_a_stream():
+    held = []
+    names = [field.name for field in fields(TrainBatch)]
+    tensors = [
+        SimpleNamespace(record_stream=lambda stream, name=name: held.append((name, stream)))
+        for name in names
+    ]
+    TrainBatch(*tensors).hold_for("stream")
+    assert held == [(name, "stream") for name in names]
+
+
+def test_on_a_gpu_the_next_group_is_made_while_one_is_trained_on(monkeypatch):
+    events = pretend_cuda(monkeypatch)
+
+    def make():
+        for number in count():
+            events.append(f"make {number}")
+            hold = [
+                lambda stream, k=k: events.append(f"hold {k} for {stream.name}") for k in (1, 2)
+            ]
+            yield [SimpleNamespace(number=number, hold_for=each) for each in hold]
+
+    groups = meanwhile(make(), torch.cuda.Stream())
+    assert [batch.number for batch in next(groups)] == [0, 0]
+    given = ("main waits for an event of side", "hold 1 for main", "hold 2 for main")
+    assert events == [
+        "side waits for main",
+        *("side begins", "make 0", "side records", "side ends"),
+        *("side begins", "make 1", "side records", "side ends"),
+        *given,
+    ]
+    events.clear()
+    assert [batch.number for batch in next(groups)] == [1, 1]
+    assert events == ["side begins", "make 2", "side records", "side ends", *given]
+
+
+def test_pairs_are_made_on_a_stream_of_their_own_where_there_is_one(tiny, monkeypatch):
+    monkeypatch.setattr(module, "texture_bank", lambda *_: None)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: f"a stream of {device}")
+    monkeypatch.setattr(module, "meanwhile", lambda groups, stream: [[groups, stream]])
+    source = make_source(tiny(), Processes(0, 1, torch.device("cuda", 1)), torch.float32)
+    monkeypatch.setattr(source, "_groups", lambda step: f"groups from {step}")
+    assert list(source.batches(7)) == ["groups from 7", "a stream of cuda:1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 
 import pytest
 import torch
@@ -83,6 +84,48 @@ def test_without_torchrun_we_are_alone_on_the_best_device(monkeypatch, asked, th
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     assert join(asked) == Processes(0, 1, torch.device(device))
+
+
+@pytest.fixture
+def torchrun(monkeypatch):
+    """Process 3 of 4, the second of its machine, at its second attempt; what was asked."""
+    asked = []
+    for name, value in (("WORLD_SIZE", 4), ("LOCAL_RANK", 1), ("TORCHELASTIC_RESTART_COUNT", 2)):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr(distributed, "_groups", itertools.count(5))
+    monkeypatch.setattr(distributed, "rendezvous", lambda where: iter([(where, 3, 4)]))
+    monkeypatch.setattr(dist, "PrefixStore", lambda prefix, store: (prefix, store))
+    monkeypatch.setattr(dist, "init_process_group", lambda *a, **k: asked.append((a, k)))
+    monkeypatch.setattr(dist, "is_initialized", lambda: False)
+    monkeypatch.setattr(dist, "get_rank", lambda: 3)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "set_device", asked.append)
+    monkeypatch.setattr("importlib.import_module", asked.append)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("device", "own", "backend"),
+    [("cpu", "cpu", "gloo"), ("cuda", "cuda:1", "cpu:gloo,cuda:nccl")],
+)
+def test_under_torchrun_a_group_is_joined(torchrun, monkeypatch, device, own, backend):
+    assert join(device) == Processes(3, 4, torch.device(own))
+    chosen = [torch.device(own)] if device == "cuda" else []
+    store = ("attempt 2, group 5", "env://")
+    assert torchrun == [
+        *chosen,
+        "torch.distributed.nn.functional",
+        ((backend,), {"store": store, "rank": 3, "world_size": 4}),
+    ]
+    monkeypatch.delenv("TORCHELASTIC_RESTART_COUNT")
+    join(device)
+    assert torchrun[-1][1]["store"][0] == "attempt 0, group 6"
+
+
+def test_a_group_that_is_there_is_not_joined_again(torchrun, monkeypatch):
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    assert join("cpu") == Processes(3, 4, CPU)
+    assert torchrun == []
 
 
 def test_a_graph_needs_cuda():

@@ -169,6 +169,10 @@ def test_speed_and_rate_in_the_log_are_of_the_steps_since_the_last_line(tiny, mo
     bare.processes = Processes(1, 2, torch.device("cpu"))
     bare._report()
     assert len(written) == 1, "the first process writes for all"
+    bare.processes = Processes(0, 1, torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 3 * 2**29)
+    bare._report()
+    assert written[1][1]["memory_gib"] == 1.5
 
 
 def test_at_the_end_there_is_a_validation_where_none_was_due(tiny, monkeypatch):

@@ -16,6 +16,7 @@ from lcv.train.batches import TrainBatch
 from lcv.train.distributed import Processes
 from lcv.train.optim import Optimisers
 from lcv.train.step import NEVER, Step, loss_of
+from testing.streams import pretend_cuda
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 CONFIG = TrainConfig(
@@ -143,3 +144,29 @@ def test_the_loss_of_a_network_with_one_prediction_is_the_plain_l1():
         LossConfig(max_flow=4.0), FlowOutput(torch.zeros(1, 2, 3, 4)), batch, lambda count: count
     )
     assert float(short) == 0, "truth of 5 px is too long to count"
+
+
+def test_a_step_is_recorded_after_the_first_and_then_replayed(monkeypatch):
+    events, step, taken = pretend_cuda(monkeypatch), step_of(graph=True), []
+
+    def take(batch):
+        events.append(f"step {int(step.number)}")
+        taken.append(batch)
+
+    monkeypatch.setattr(step, "_step", take)
+    first, second = batch_of((3.0, -4.0)), batch_of((1.0, 2.0))
+    step(first, 5)
+    assert events == [
+        *("side waits for main", "side begins", "step 5", "side ends", "main waits for side"),
+        *("record on side begins", "step 5", "record on side ends"),
+    ]
+    (own, recorded) = taken
+    assert own is recorded
+    assert own.flow.data_ptr() != first.flow.data_ptr()
+    assert torch.equal(own.flow, first.flow)
+    events.clear()
+    step(second, 6)
+    assert events == ["replay"]
+    assert int(step.number) == 6
+    assert torch.equal(own.flow, second.flow)
+    assert torch.equal(own.image2, second.image2)

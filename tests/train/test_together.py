@@ -17,7 +17,8 @@ from lcv.train.distributed import Processes
 from lcv.train.log import read_log
 from lcv.train.loop import run
 from lcv.train.step import Step
-from lcv.train.together import run_together, share_lanes
+from lcv.train.together import _Group, _Lane, run_together, share_lanes
+from testing.streams import pretend_cuda
 
 
 def configs(folder, *products, **changes):
@@ -237,3 +238,28 @@ def test_lanes_are_no_more_than_runs(tmp_path):
         patch.setattr(together, "_Lane", Counted)
         run_together(configs(tmp_path, "diagonal", steps=1, validate_every=0), "cpu")
     assert len(made) == 1
+
+
+def test_steps_of_a_lane_are_taken_on_its_stream(monkeypatch):
+    events = pretend_cuda(monkeypatch)
+    batch = SimpleNamespace(hold_for=lambda stream: events.append(f"held for {stream.name}"))
+    run = SimpleNamespace(take=lambda given: events.append("taken" if given is batch else given))
+    lane = _Lane(torch.device("cuda"))
+    lane.take(run, batch)
+    assert events == ["side waits for main", "side begins", "taken", "side ends", "held for side"]
+    events.clear()
+    lane.join()
+    assert events == ["main waits for side"]
+    events.clear()
+    lane = _Lane(torch.device("cpu"))
+    lane.take(run, batch)
+    lane.join()
+    assert events == ["taken"]
+
+
+def test_only_a_gpu_is_waited_for(monkeypatch):
+    waited, group = [], object.__new__(_Group)
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    for group.device in (torch.device("cpu"), torch.device("cuda", 1)):
+        group._wait()
+    assert waited == [torch.device("cuda", 1)]

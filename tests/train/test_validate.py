@@ -20,7 +20,8 @@ from lcv.data.synthetic.recipe import RECIPES
 from lcv.data.synthetic.render import render
 from lcv.data.synthetic.scene import draw_scene
 from lcv.data.synthetic.textures import procedural_bank
-from lcv.errors import ArgumentError, FileError
+from lcv.errors import ArgumentError, FileError, LcvError
+from lcv.evaluate.sources import records_in
 from lcv.losses.census import census_loss
 from lcv.models.types import FlowOutput
 from lcv.recipes import load_recipe
@@ -102,6 +103,15 @@ def test_a_split_is_chosen_by_the_datasets_own_options(sintel, tmp_path):
 def test_what_cannot_be_validated_on_is_said_when_the_run_begins(sintel, where, error, message):
     with pytest.raises(error, match=message):
         validation_of(sintel, x=where)
+
+
+def test_what_is_wrong_with_a_folder_is_said_with_the_name_of_its_split(sintel, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LcvError) as plain:
+        records_in([str(tmp_path / "empty")])
+    with pytest.raises(type(plain.value)) as caught:
+        validation_of(sintel, x=str(tmp_path / "empty"))
+    assert str(caught.value) == f"validation.x: {plain.value}"
 
 
 def test_the_held_out_pairs_are_always_the_same(tiny, monkeypatch):

@@ -146,6 +146,15 @@ def test_refusals(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_encoder_that_is_not_there_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("av.codecs_available", {"libx264", "gif"})
+    with pytest.raises(
+        FileError, match=r"a\.webm: the installed av cannot encode this; write \.mp4"
+    ):
+        written(tmp_path / "a.webm", moving(1))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_overwritten_unasked(tmp_path):
     path = written(tmp_path / "film.mp4", moving(2))
     before = path.read_bytes()

@@ -148,7 +148,6 @@ def download(
     """The content of an address into `path`, at most so many bytes, going on from what is there."""
     done = path.stat().st_size if path.exists() else 0
     if done > most:  # no part of it: another's file, or an attempt of an older version
-        path.unlink()
         done = 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={done}-"} if done else {})
     try:

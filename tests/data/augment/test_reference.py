@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -73,6 +75,35 @@ def test_a_third_of_a_turn_moves_the_channels_on() -> None:
     _, image = _picture()
     turned = reference.change_colours(image, [HUE], [0, 0, 0, 1 / 3])
     torch.testing.assert_close(turned, image[[2, 0, 1]])
+
+
+@pytest.mark.parametrize("is_joint", [False, True])
+def test_the_frames_of_a_pair_change_colour_each_by_its_own_draws_or_both_by_the_first(
+    is_joint: bool,
+) -> None:
+    _, image = _picture()
+    other = image.flip(2)
+    orders = torch.tensor([[BRIGHTNESS, CONTRAST], [SATURATION, BRIGHTNESS]])
+    factors = torch.tensor([[0.5, 1.5, 0.7, 0.1], [1.2, 0.6, 1.9, 0.3]])
+    colours = SimpleNamespace(
+        order=orders[None], factor=factors[None], is_joint=torch.tensor([is_joint])
+    )
+    still = SimpleNamespace(scale=[1.0], flip=[False], offset=[0])
+    placement = SimpleNamespace(y=still, x=still, is_resized=[False])
+    plan = SimpleNamespace(colours=colours, rectangles=None, swap=None, placement=placement)
+    batch = SimpleNamespace(
+        sizes=[(9, 13)], image1=image[None], image2=other[None], flow=None, valid=None
+    )
+    recipe = SimpleNamespace(geometry=SimpleNamespace(crop=(9, 13)))
+    image1, image2, flow, valid = reference.augment_one(batch, recipe, plan, 0)
+    (first, second), (factor1, factor2) = orders.tolist(), factors.tolist()
+    if is_joint:
+        both = reference.change_colours(torch.cat((image, other), 1), first, factor1)
+        assert torch.equal(torch.cat((image1, image2), 1), both)
+    else:
+        assert torch.equal(image1, reference.change_colours(image, first, factor1))
+        assert torch.equal(image2, reference.change_colours(other, second, factor2))
+    assert (flow, valid) == (None, None)
 
 
 def test_erasing_by_hand() -> None:

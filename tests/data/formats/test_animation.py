@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from data.formats.samples import some_rgb
+from data.formats.samples import png_chunk, some_rgb
 from lcv.cli.predict_inputs import find_inputs
-from lcv.data.formats.animation import is_animated
+from lcv.data.formats.animation import MOST_CHUNKS, is_animated
+from lcv.data.formats.png import SIGNATURE
 from lcv.data.formats.video import read_video, video_info
 from lcv.errors import FileError
 from lcv.predict.sources import Video
@@ -45,3 +46,11 @@ def test_a_cut_webp_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-500])
     with pytest.raises(FileError, match=r"a\.webp: "):
         list(read_video(path))
+
+
+def test_no_more_than_a_thousand_chunks_are_looked_at(tmp_path):
+    path, before = tmp_path / "a.png", png_chunk(b"tEXt", b"")
+    for count, wanted in ((MOST_CHUNKS - 1, True), (MOST_CHUNKS, False)):
+        path.write_bytes(SIGNATURE + count * before + png_chunk(b"acTL", bytes(8)))
+        assert is_animated(path) is wanted
+    assert MOST_CHUNKS == 1000

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from data.formats.samples import png_chunk, png_file, some_rgb
-from lcv.data.formats.png import encode_png, walk_png
+from lcv.data.formats.png import PASSES, _chunks, encode_png, walk_png
 from lcv.errors import FileError
 
 LIMIT = 2**28
@@ -79,6 +79,16 @@ def test_the_length_of_image_data_is_known_to_the_byte(tmp_path, size, interlace
         walk(tmp_path, png_file(width, height, depth, colour, bytes(length - 1), **kwargs))
     with pytest.raises(FileError, match="more rows than"):
         walk(tmp_path, png_file(width, height, depth, colour, bytes(length + 1), **kwargs))
+
+
+def test_every_pixel_is_in_one_pass_of_an_interlaced_picture():
+    side = range(24)
+    pixels = [
+        (column, row) for x, y, dx, dy in PASSES for column in side[x::dx] for row in side[y::dy]
+    ]
+    assert sorted(pixels) == [(column, row) for column in side for row in side]
+    counts = [len(side[x::dx]) * len(side[y::dy]) for x, y, dx, dy in PASSES]
+    assert counts == [9, 9, 18, 36, 72, 144, 288]
 
 
 def header(*values):
@@ -157,3 +167,11 @@ def test_a_large_picture_in_one_chunk_is_walked_in_pieces(tmp_path):
     assert walk(tmp_path, encode_png(rgb)).width == 1280
     flat = walk(tmp_path, encode_png(np.zeros((3000, 2000), np.uint8)))
     assert (flat.width, flat.height) == (2000, 3000)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_refused(tmp_path):
+    path, content = tmp_path / "a.png", io.BytesIO(SIGNATURE + HEADER + DATA[:-7])
+    chunks = _chunks(path, content, len(GOOD))
+    assert next(chunks)[0] == b"IHDR"
+    with pytest.raises(FileError, match=r"a\.png: damaged PNG: it ends inside its IDAT chunk;"):
+        next(chunks)
