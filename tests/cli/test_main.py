@@ -210,7 +210,7 @@ def test_an_unknown_network_is_refused_before_anything_large_is_loaded(
 
 
 @pytest.mark.parametrize("fails", [LcvError, MemoryError, RecursionError])
-def test_debug_shows_the_traceback(fails, monkeypatch):
+def test_debug_shows_the_traceback_of_every_error(fails, monkeypatch):
     def run(words):
         assert words == ["eval"]
         raise fails("x")

@@ -118,7 +118,7 @@ def test_how_the_page_is_laid_out(made):
     assert made.blocks.fill_width is True
     pieces = [each for each in blocks if isinstance(each, gr.HTML)]
     assert not any(each.apply_default_css for each in pieces)
-    assert "Starting …" in made.status.value
+    assert 'role="status">Starting …<' in made.status.value
     assert made.inputs.value.count("<figure") == 3, "with the truth"
     assert {place.value.count("<figure") for place in made.results.values()} == {4}
     opened = page.build_page(made.store.folder)
