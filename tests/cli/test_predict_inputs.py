@@ -237,3 +237,14 @@ def test_folders_of_one_name_are_told_apart(tmp_path):
         ("b/left", frames, ["frame_1", "frame_2"]),
     ]
     assert [each.files[0].parent for each in inputs.sequences] == folders
+
+
+def test_lists_of_one_name_are_told_apart_by_where_they_begin(tmp_path):
+    for name in ("a", "b"):
+        for frame in ("x/1.png", "y/2.png"):
+            (tmp_path / name / frame).parent.mkdir(parents=True)
+            (tmp_path / name / frame).touch()
+        (tmp_path / name / "walk.txt").write_text("x/1.png\ny/2.png\n")
+    inputs = find_inputs([str(tmp_path / name / "walk.txt") for name in ("a", "b")])
+    files = ["1.png", "2.png"]
+    assert outline(inputs) == [("a/x", files, ["1"]), ("b/x", files, ["1"])]
