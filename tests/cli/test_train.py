@@ -396,14 +396,18 @@ def test_an_interrupt_after_the_last_step_loses_nothing(step, monkeypatch, capsy
     assert capsys.readouterr().out == "interrupted; all 5 steps of here are done and saved\n"
 
 
-def test_only_the_first_process_says_how_it_went(monkeypatch, capsys):
+@pytest.mark.parametrize(("newest", "step"), [(("file", {"step": 2}), 2), (None, 0)])
+def test_only_the_first_process_says_how_it_went(newest, step, monkeypatch, capsys):
     heard = []
-    folder = SimpleNamespace(newest=lambda: ("file", {"step": 2}))
+    folder = SimpleNamespace(newest=lambda: newest)
     monkeypatch.setattr("lcv.train.loop.run", lambda *words, **options: heard.append(words))
     monkeypatch.setattr("lcv.train.checkpoint.Folder", lambda path: folder)
     monkeypatch.setattr("lcv.train.console.Terminal", lambda c: contextlib.nullcontext("shown"))
     config = TrainConfig(folder="here", steps=5)
-    for rank, code, said in (("1", 0, ""), ("0", 130, "stopped after step 2 of 5 and saved; ")):
+    for rank, code, said in (
+        ("1", 0, ""),
+        ("0", 130, f"stopped after step {step} of 5 and saved; "),
+    ):
         monkeypatch.setenv("RANK", rank)
         assert verb.train(config, "auto", "cpu", False) == code
         out = capsys.readouterr().out
