@@ -141,3 +141,19 @@ def test_a_compiled_peer_is_compiled_anew_for_its_size_and_iterates_as_asked(mon
     assert events == [7]
     make_call(replace(cell, engine="compiled"), frames)
     assert events == [7, 7, "reset", {"dynamic": False}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "product"),
+    [("none", "euclidean"), ("unfolded", "elliptical"), ("authors", "elliptical")],
+)
+def test_a_factory_makes_its_network_with_w_or_without(kind, product, monkeypatch):
+    made = []
+
+    def build(*words):
+        made.append(words)
+        return torch.nn.Identity()
+
+    monkeypatch.setattr("lcv.bench.calls.build", build)
+    assert isinstance(our_network("mine.py:net", kind), torch.nn.Identity)
+    assert made == [("mine.py:net", product)]

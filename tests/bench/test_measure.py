@@ -186,3 +186,16 @@ def test_frames_are_made_once_and_are_a_procedural_pair_in_whole_grey_levels(tmp
 def test_lack_of_memory_of_the_host_is_known_too():
     assert is_out_of_memory(MemoryError())
     assert not is_out_of_memory(ValueError("can't allocate memory"))
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_a_gpu_is_waited_for_before_and_after(kind, monkeypatch):
+    events, device = [], torch.device(kind)
+    clock = SimpleNamespace(perf_counter=lambda: events.append("clock") or 2.0 * len(events))
+    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(torch.cuda, "synchronize", events.append)
+    call = Call(lambda: events.append("run") or "flow", lambda out: out)
+    wait = [device] if kind == "cuda" else []
+    seconds = 4.0 + 2.0 * len(wait)
+    assert module._timed(call, device) == (seconds, "flow")
+    assert events == [*wait, "clock", "run", *wait, "clock"]

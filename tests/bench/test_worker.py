@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import runpy
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
+from lcv.bench import worker
 from lcv.bench.cells import Cell, Point, offer_of, table_jobs
 from lcv.bench.worker import answer, as_task, job_of, serve
 
@@ -65,3 +69,21 @@ def test_an_error_has_300_letters_at_most():
     out = io.StringIO()
     serve(io.StringIO("1\n"), out, work)
     assert json.loads(out.getvalue()) == {"error": ("ValueError: " + "x" * 400)[:300]}
+
+
+def test_what_a_network_prints_is_not_among_the_answers(monkeypatch):
+    """The process keeps its standard output for them; what is printed goes to the error stream."""
+    events, answers = [], io.StringIO()
+
+    def opened(*words, **options):
+        events.append((*words, options))
+        return answers
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "dup", lambda stream: events.append(("dup", stream)) or 9)
+        patch.setattr(os, "dup2", lambda *streams: events.append(("dup2", *streams)))
+        patch.setattr(os, "fdopen", opened)
+        patch.setattr(sys, "stdin", io.StringIO("{}\n"))
+        runpy.run_path(worker.__file__, run_name="__main__")
+    assert events == [("dup", 1), (9, "w", {"encoding": "utf-8"}), ("dup2", 2, 1)]
+    assert json.loads(answers.getvalue()) == {"error": "KeyError: 'cells'"}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import ModuleType
 
 import pytest
 
+import lcv.bench
 from lcv.bench import Point
 from lcv.cli import bench as verb
 from lcv.cli import main as cli
@@ -146,3 +149,23 @@ def test_every_combination_is_a_point(monkeypatch):
     verb._plan(verb._parser().parse_args(["--peers", "none", "--compiled"]))
     assert found["points"] == [Point(440, 1024, 1, 12)]
     assert (found["peers"], found["compiled"], found["device"]) == ([], True, "cpu")
+
+
+def test_who_interrupts_gets_what_was_measured_and_its_exit_code(asked, tmp_path, monkeypatch):
+    real = lcv.bench.bench
+
+    def interrupted(*words, **options):
+        return {**real(*words, **options), "interrupted": True}
+
+    monkeypatch.setattr("lcv.bench.bench", interrupted)
+    out = tmp_path / "b.json"
+    assert cli.main(["bench", "--size", "64x72", "-o", str(out)]) == 130
+    assert json.loads(out.read_text())["interrupted"] is True
+    assert cli.main(["bench", "--from", str(out)]) == 0, "to look at it is no interruption"
+
+
+def test_whether_matplotlib_is_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", ModuleType("matplotlib"))
+    assert verb._can_plot() is True
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert verb._can_plot() is False

@@ -51,3 +51,20 @@ def test_help_takes_less_than_half_a_second():
         subprocess.run(command, check=True, capture_output=True)
         seconds.append(time.perf_counter() - start)
     assert min(seconds) < 0.5
+
+
+def test_what_is_asked_for_reaches_the_page(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "lcv.demo.serve.serve", lambda *words, **options: asked.append((words, options))
+    )
+    assert cli.main(["demo"]) == 0
+    own = ["--models", "raft-small,raft-large", "--iters", "3", "--port", "8000", "--no-browser"]
+    assert cli.main(["demo", *own, "--host", "localhost"]) == 0
+    assert asked == [
+        (("127.0.0.1", None), {"browser": True, "models": None, "iters": 12}),
+        (
+            ("localhost", 8000),
+            {"browser": False, "models": ("raft-small", "raft-large"), "iters": 3},
+        ),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from lcv.cli import main as cli
 from lcv.data.formats.flow import write_flow
 from lcv.data.formats.image import read_image, write_image
 from lcv.errors import ArgumentError
+from lcv.train.config import TrainConfig
 
 SMALL = ["--device=cpu", "--steps=2", "--loss.iters=1", "--validate_iters=1", "--batch=1"]
 
@@ -129,3 +131,18 @@ def test_a_first_look_leaves_the_rest_alone():
     with pytest.raises(ArgumentError, match="expected one argument: lcv train finetune --pairs"):
         finetune._first_look(["--pairs"])
     assert finetune._first_look(["--pair", "a.txt"]).pairs is None, "no abbreviation"
+
+
+def test_the_configuration_is_printed_and_nothing_is_done(tmp_path, monkeypatch, capsys):
+    config = TrainConfig(folder="out", steps=7)
+
+    def make_plan(*words):
+        assert words == (str(tmp_path), "raft-small", None, "runs/finetune", "cpu")
+        return SimpleNamespace(config=config, train=[], held_out=[])
+
+    monkeypatch.setattr("lcv.train.finetune.make_plan", make_plan)
+    words = [f"--pairs={tmp_path}", "--weights=raft-small", "--device=cpu", "--print_config"]
+    assert cli.main(["train", "finetune", *words, "--batch=3"]) == 0
+    changed = replace(config, batch=3)
+    assert capsys.readouterr().out == json.dumps(changed.as_dict(), indent=2) + "\n"
+    assert [*tmp_path.iterdir()] == []

@@ -244,3 +244,39 @@ def test_files_of_an_earlier_look_are_seen_before_the_work(tmp_path, name):
     verb._check_folder(tmp_path, True)
     with pytest.raises(FileError, match="is a file, wanted a folder to write into"):
         verb._check_folder(tmp_path / name, True)
+
+
+def test_a_w_that_is_no_inner_product_has_no_ellipse(monkeypatch):
+    """Its other pictures are drawn, and the other levels whole."""
+
+    def ellipse(level):
+        if level == fails:
+            raise ModuleNotFoundError("no module", name=missing)
+        return f"ellipse of {level.name}"
+
+    fails = missing = None
+    draw = "lcv.visual.weight_pictures"
+    monkeypatch.setattr(f"{draw}.spectrum_chart", lambda levels: [*levels])
+    monkeypatch.setattr(f"{draw}.angles_chart", lambda levels: None)
+    monkeypatch.setattr(f"{draw}.matrix_picture", lambda level: f"matrix of {level.name}")
+    monkeypatch.setattr(f"{draw}.channel_plane_figure", ellipse)
+    levels = {
+        "3": SimpleNamespace(name="three", has_ellipse=False),
+        "4": SimpleNamespace(name="four", has_ellipse=True),
+    }
+    drawn = {
+        "spectrum.png": ["3", "4"],
+        "matrix-3.png": "matrix of three",
+        "matrix-4.png": "matrix of four",
+    }
+    note = "vectors-3.png: not drawn, W is no inner product there"
+    found = verb._pictures(None, levels, None, 1)
+    assert found == ({**drawn, "vectors-4.png": "ellipse of four"}, [note])
+    fails, missing = levels["4"], "matplotlib.pyplot"
+    assert verb._pictures(None, levels, None, 1) == (
+        drawn,
+        [note, f"vectors-4.png: {verb.WITHOUT}"],
+    )
+    for missing in ("numpy", None):  # noqa: B007
+        with pytest.raises(ModuleNotFoundError):
+            verb._pictures(None, levels, None, 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -205,3 +207,41 @@ def test_an_unknown_network_is_refused_before_anything_large_is_loaded(
     monkeypatch.setitem(sys.modules, heavy, None)
     assert cli.main([word.format(**places) for word in words]) == 2
     assert "unknown model 'raft-tiny'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("fails", [LcvError, MemoryError, RecursionError])
+def test_debug_shows_the_traceback_of_every_error(fails, monkeypatch):
+    def run(words):
+        assert words == ["eval"]
+        raise fails("x")
+
+    monkeypatch.setattr(cli, "_run", run)
+    with pytest.raises(fails):
+        cli.main(["--debug", "eval"])
+
+
+def test_who_reads_no_more_is_no_error(monkeypatch):
+    """And what is left in the stream goes nowhere, so that Python has no error to tell at its end."""
+
+    def run(words):
+        raise BrokenPipeError
+
+    told = []
+    system = SimpleNamespace(
+        environ=os.environ,
+        devnull=os.devnull,
+        O_WRONLY=os.O_WRONLY,
+        open=lambda *words: told.append(words) or 70,
+        dup2=lambda *words: told.append(words),
+    )
+    monkeypatch.setattr(cli, "_run", run)
+    monkeypatch.setattr(cli, "os", system)
+    monkeypatch.setattr(cli.sys, "stdout", SimpleNamespace(fileno=lambda: 71))
+    assert cli.main(["models"]) == 0
+    assert told == [(os.devnull, os.O_WRONLY), (70, 71)]
+
+
+@pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
+def test_without_a_verb_they_are_all_told(words, capsys):
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out == cli.usage() + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
@@ -14,8 +15,10 @@ import subprocess
 import sys
 import time
 import zlib
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -25,7 +28,9 @@ from PIL import Image
 
 import lcv
 from lcv.cli import main as cli
-from lcv.cli.predict_words import formats_for, meaning_of, parse_shard
+from lcv.cli import predict as verb
+from lcv.cli.predict_inputs import Inputs, find_inputs
+from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError
 from lcv.predict.outputs import Drawing, Named, wanted_outputs
@@ -790,3 +795,104 @@ def test_the_examples_of_the_docs_run_as_written(folder, network, monkeypatch, c
     exec(examples("python").replace("raft-large", "raft-small"), {})
     assert "1920×1080: on-demand" in capsys.readouterr().out
     lcv.read_flow("flow.flo")
+
+
+def asked(*words: str) -> tuple[Namespace, Inputs]:
+    """What `run` makes of the words before any work."""
+    chosen = verb._parser().parse_args(words)
+    chosen.scale, chosen.shard = parse_scale(chosen.scale), parse_shard(chosen.shard)
+    return chosen, find_inputs(chosen.inputs)
+
+
+def test_one_flow_on_the_standard_output_and_not_on_a_terminal(folder, monkeypatch):
+    ran, terminal = [], False
+
+    def run(chosen, inputs):
+        ran.append(inputs)
+        Path(chosen.output).write_bytes(b"flow of it")
+
+    monkeypatch.setattr(verb, "_run", run)
+    stream = SimpleNamespace(isatty=lambda: terminal, buffer=io.BytesIO())
+    monkeypatch.setattr(verb.sys, "stdout", stream)
+    chosen, inputs = asked("frame_1.png", "frame_2.png", "-o", "-")
+    assert verb._to_stdout(chosen, inputs) == 0
+    assert stream.buffer.getvalue() == b"flow of it"
+    assert ran == [inputs]
+    assert not Path(chosen.output).exists()
+    terminal = True
+    with pytest.raises(ArgumentError, match="-o - writes a binary file, and the output is a term"):
+        verb._to_stdout(*asked("frame_1.png", "frame_2.png", "-o", "-"))
+    assert len(ran) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("frame_1.png frame_2.png -o x --clip", "--clip needs more than two frames in a row, and"),
+        ("walk -o x --clip --frames 2", "--frames 2 leaves one pair, too little for a clip; take"),
+        ("walk -o x.mp4 --frames 2", "--frames 2 leaves one pair, too little for a clip; take 3"),
+        ("frame_1.png frame_2.png -o x.mp4", "-o x.mp4 names one clip, wanted one video or fold"),
+        ("walk run -o x.mp4", "-o x.mp4 names one clip, wanted one video or folder of frames"),
+        ("walk -o x.flo", "-o x.flo names one file, but the input is not one pair of images"),
+    ],
+)
+def test_a_clip_or_a_file_that_the_input_does_not_fit(folder, words, message):
+    for name in ("walk", "run"):
+        save_frames(folder / name, 3)
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        verb._outputs(*asked(*words.split()))
+
+
+class Fake:
+    """Stands for a network and its run, and keeps what they were given."""
+
+    precision = "fp16"
+
+    def __init__(self):
+        self.told = []
+
+    def predictor(self, **options):
+        self.options = options
+        return self
+
+    def check_warm_start(self, wanted):
+        self.told.append(wanted)
+
+    def run(self, predictor, job, terminal):
+        assert predictor is self
+        self.terminal = terminal
+        return SimpleNamespace(go=lambda *words: (job.place, *words))
+
+
+@pytest.mark.parametrize("precision", ["auto", "fp16"])
+def test_how_a_run_is_begun(folder, monkeypatch, capsys, precision):
+    """What was decided on the way is said; the work is shared where a cluster is named."""
+    for name in ("walk/a", "walk/b"):
+        save_frames(folder / name, 2)
+    save_frames(folder / "walk/c", 1)
+    fake, clusters = Fake(), []
+
+    def cluster(address):
+        clusters.append(address)
+        return contextlib.nullcontext("the cluster")
+
+    monkeypatch.setattr("lcv.predict.predictor.Predictor", fake.predictor)
+    monkeypatch.setattr("lcv.predict.run.Run", fake.run)
+    monkeypatch.setattr("lcv.cluster.Cluster", cluster)
+    monkeypatch.setattr("lcv.models.embedded.embedded_card", lambda name: {"advice": f"of {name}"})
+    words = ["walk", "-o", "out", "--model", "raft-small", "--precision", precision]
+    assert verb._run(*asked(*words)) == (Path("out"),)
+    assert clusters == []
+    assert verb._run(*asked(*words, "--ray", "here", "--warm-start")) == (
+        Path("out"),
+        "the cluster",
+        fake.options,
+    )
+    assert clusters == ["here"]
+    assert fake.told == [False, True]
+    assert fake.options["precision"] == precision
+    notes = ["raft-small: of raft-small"]
+    notes += ["computed in fp16; --precision float32 is exact, slower"] * (precision == "auto")
+    assert fake.terminal.notes == notes
+    left_out = "walk: left out, having one frame only: c\n"
+    assert capsys.readouterr().err == 2 * left_out

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from lcv.cli import predict_inputs
 from lcv.cli.predict_inputs import find_inputs
+from lcv.data.formats.decoder import Source
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, FileError
-from lcv.predict.sources import Video
+from lcv.predict.sources import Live, Video
 from testing.footage import moving, save_frames
 
 
@@ -200,3 +204,47 @@ def test_an_empty_name_is_no_input():
     for word in ("", " "):
         with pytest.raises(ArgumentError, match="an empty name; wanted two images"):
             find_inputs([word])
+
+
+def test_a_glob_of_videos_is_a_sequence_each(tmp_path):
+    paths = [tmp_path / name for name in ("v2.mp4", "v10.avi")]
+    for path in paths:
+        path.touch()
+    inputs = find_inputs([f"{tmp_path}/v*"])
+    assert inputs.sequences == (Video("v2", paths[0]), Video("v10", paths[1]))
+
+
+def test_a_camera_and_pipes(tmp_path, monkeypatch):
+    monkeypatch.setattr(predict_inputs.Path, "exists", lambda path: str(path) == "/dev/video3")
+    pipe = str(tmp_path / "frames.y4m")
+    os.mkfifo(pipe)
+    for word, name, source in (
+        ("camera:3", "camera3", Source("camera", "camera:3")),
+        ("-", "stdin", Source("pipe", "-")),
+        (pipe, "frames", Source("pipe", pipe)),
+    ):
+        (live,) = find_inputs([word]).sequences
+        assert isinstance(live, Live)
+        assert (live.name, live.source) == (name, source)
+
+
+def test_folders_of_one_name_are_told_apart(tmp_path):
+    folders = [save_frames(tmp_path / name / "left", 3) for name in ("a", "b")]
+    inputs = find_inputs([str(folder) for folder in folders])
+    frames = ["frame_1.png", "frame_2.png", "frame_3.png"]
+    assert outline(inputs) == [
+        ("a/left", frames, ["frame_1", "frame_2"]),
+        ("b/left", frames, ["frame_1", "frame_2"]),
+    ]
+    assert [each.files[0].parent for each in inputs.sequences] == folders
+
+
+def test_lists_of_one_name_are_told_apart_by_where_they_begin(tmp_path):
+    for name in ("a", "b"):
+        for frame in ("x/1.png", "y/2.png"):
+            (tmp_path / name / frame).parent.mkdir(parents=True)
+            (tmp_path / name / frame).touch()
+        (tmp_path / name / "walk.txt").write_text("x/1.png\ny/2.png\n")
+    inputs = find_inputs([str(tmp_path / name / "walk.txt") for name in ("a", "b")])
+    files = ["1.png", "2.png"]
+    assert outline(inputs) == [("a/x", files, ["1"]), ("b/x", files, ["1"])]

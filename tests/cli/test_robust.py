@@ -130,6 +130,10 @@ def test_what_cannot_be_learned_is_one_sentence(home, tmp_path, capsys, more, me
         ("--model m --data x -o y --margin -1", "--margin is '-1', wanted a number of 0 or more"),
         ("learn -o y.png", "missing: --model M or --weights FILE"),
         (
+            "learn --model raft-small --model raft-large -o y.png",
+            "lcv robust learn: 2 networks, wanted one --model",
+        ),
+        (
             "learn --model raft-small -o y.png --diameters 5 2",
             "--diameters is 5 2, wanted the smaller",
         ),

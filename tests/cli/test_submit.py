@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ import lcv
 from lcv.cli.main import main
 from lcv.cli.submit import _parser, _told
 from lcv.evaluate.submission_check import Fault
+from lcv.evaluate.submit import Submission
 from testing import datasets
 
 
@@ -111,3 +114,29 @@ def test_what_is_not_said_of_a_submission():
         is False
     )
     assert not _parser().parse_args(["check", "d", "--kind", "sintel"]).partial
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "clipped", "lines"),
+    [
+        ("sintel", [], 0, ["Sintel's server wants what its own bundler makes of the folder o"]),
+        ("sintel", ["--partial"], 0, ["this is part of the test set, for trial only: no server accep"
+                                      "ts it"]),
+        ("kitti", [], 0, []),
+        ("kitti", ["--clip"], 1, ["clipped 1 pixel that would be out of range"]),
+        ("kitti", ["--clip"], 1234, ["clipped 1,234 pixels that would be out of range"]),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_submission(kind, more, clipped, lines, monkeypatch, capsys):
+    def write_submission(*words, **options):
+        assert words == (kind, "a network", "d", "o")
+        assert (options["clip"], options["partial"]) == ("--clip" in more, "--partial" in more)
+        return Submission(Path("o"), Path("o.zip"), 2, clipped, kind == "sintel")
+
+    monkeypatch.setattr("lcv.evaluate.submit.write_submission", write_submission)
+    monkeypatch.setattr("lcv.models.build.load", lambda *words: "a network")
+    words = ["submit", kind, "--model", "raft-small", "--data", "d", "-o", "o", "--device", "cpu"]
+    assert main([*words, *more]) == 0
+    how = "with warm start" if kind == "sintel" else "every pair from zero flow"
+    first = f"o and o.zip: 2 files, {how}; checked, no fault found"
+    assert capsys.readouterr().out.splitlines() == [first, *lines]

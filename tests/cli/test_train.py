@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -11,10 +12,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lcv.cli import main as cli
+from lcv.cli import train as verb
 from lcv.cli import train_parser
 from lcv.cli.train_parser import field_docs
 from lcv.recipes import load_recipe
@@ -359,3 +362,54 @@ def test_the_switches_of_a_run():
     own = {name: found[name] for name in ("resume", "stage", "start", "minutes", "device")}
     assert {*own.values()} == {None}
     assert found["tensorboard"] is False
+
+
+@pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
+def test_without_a_recipe_every_setting_is_told(words, monkeypatch, capsys):
+    class Parser:
+        def print_help(self):
+            print("all settings")
+
+    monkeypatch.setattr(verb, "make_parser", lambda config: Parser())
+    assert cli.main(["train", *words]) == 0
+    assert capsys.readouterr().out == "all settings\n"
+
+
+@pytest.mark.parametrize("step", [None, 4, 5])
+def test_an_interrupt_after_the_last_step_loses_nothing(step, monkeypatch, capsys):
+    """Before it, who interrupts is told what every interrupted command tells."""
+
+    def interrupted(*words, **options):
+        raise KeyboardInterrupt
+
+    newest = None if step is None else ("file", {"step": step})
+    folder = SimpleNamespace(newest=lambda: newest)
+    monkeypatch.setattr("lcv.train.loop.run", interrupted)
+    monkeypatch.setattr("lcv.train.checkpoint.Folder", lambda path: folder)
+    monkeypatch.setattr("lcv.train.console.Terminal", contextlib.nullcontext)
+    config = TrainConfig(folder="here", steps=5)
+    if step != 5:
+        with pytest.raises(KeyboardInterrupt):
+            verb.train(config, None, "cpu", False)
+        return
+    assert verb.train(config, None, "cpu", False) == 130
+    assert capsys.readouterr().out == "interrupted; all 5 steps of here are done and saved\n"
+
+
+@pytest.mark.parametrize(("newest", "step"), [(("file", {"step": 2}), 2), (None, 0)])
+def test_only_the_first_process_says_how_it_went(newest, step, monkeypatch, capsys):
+    heard = []
+    folder = SimpleNamespace(newest=lambda: newest)
+    monkeypatch.setattr("lcv.train.loop.run", lambda *words, **options: heard.append(words))
+    monkeypatch.setattr("lcv.train.checkpoint.Folder", lambda path: folder)
+    monkeypatch.setattr("lcv.train.console.Terminal", lambda c: contextlib.nullcontext("shown"))
+    config = TrainConfig(folder="here", steps=5)
+    for rank, code, said in (
+        ("1", 0, ""),
+        ("0", 130, f"stopped after step {step} of 5 and saved; "),
+    ):
+        monkeypatch.setenv("RANK", rank)
+        assert verb.train(config, "auto", "cpu", False) == code
+        out = capsys.readouterr().out
+        assert out.startswith(said) if said else out == ""
+    assert heard == [(config, "auto", "cpu", ()), (config, "auto", "cpu", ("shown",))]

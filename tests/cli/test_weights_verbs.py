@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -243,3 +244,57 @@ def test_a_verb_s_help_takes_less_than_half_a_second(verb):
         subprocess.run(command, check=True, capture_output=True)
         seconds.append(time.perf_counter() - start)
     assert min(seconds) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("verb", "kind"), [("attach", "euclidean"), ("fold", "elliptical"), ("convert", "elliptical")]
+)
+def test_what_was_noticed_while_reading_is_said_and_written_down(
+    verb, kind, tmp_path, monkeypatch, capsys
+):
+    source = tmp_path / "a.safetensors"
+    source.touch()
+    model, notes, cards = lcv.build("raft-small", kind), ["a note", "another"], []
+    monkeypatch.setattr("lcv.models.archive.read_checkpoint", lambda path: path)
+    monkeypatch.setattr("lcv.models.families.as_found", lambda read: (model, notes))
+    monkeypatch.setattr("lcv.models.cards.card_from", lambda *words, **_: cards.append(words))
+    monkeypatch.setattr("lcv.models.families.write_weights", lambda *_, **__: None)
+    assert cli.main([verb, str(source), str(tmp_path / "b.safetensors")]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == notes
+    ((path, (_, *written)),) = cards
+    assert (path, written) == (source, notes)
+
+
+def test_a_published_file_is_fetched_and_its_path_alone_is_printed(monkeypatch, capsys):
+    """How far it is stands on the standard error, and goes at the end."""
+    made, told = [], []
+
+    class Bar:
+        def __init__(self, *columns, **options):
+            made.append(options)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def add_task(self, *words, **options):
+            told.append((words, options))
+            return 5
+
+        def update(self, task, **options):
+            told.append((task, options))
+
+    def fetch(name, progress=None):
+        progress(3, 9)
+        return tmp / name
+
+    tmp = Path("cache")
+    monkeypatch.setattr("rich.progress.Progress", Bar)
+    monkeypatch.setattr("lcv.models.published.fetch", fetch)
+    assert cli.main(["models", "--fetch", "raft-sintel"]) == 0
+    assert capsys.readouterr().out == f"{tmp / 'raft-sintel'}\n"
+    ((console, transient),) = ((how["console"], how["transient"]) for how in made)
+    assert (console.stderr, transient) == (True, True)
+    assert told == [(("raft-sintel",), {"total": None}), (5, {"completed": 3, "total": 9})]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch
 from lcv.cost_volume.warp import warp
 from lcv.data.formats.image import write_image
 from lcv.data.synthetic import RECIPES
+from lcv.demo import frames as module
 from lcv.demo import limits
 from lcv.demo.frames import EXAMPLES, Chosen, example, from_files
 from lcv.errors import ArgumentError, FileError, LcvError
@@ -149,3 +152,21 @@ def test_pairs_at_both_ends_and_beyond():
         "A note. Reduced from 2000×200 to 640×64 pixels; `lcv predict` takes any size."
     )
     assert large.about(1024).startswith("A note. Reduced from 2000×200 to 1000×100 pixels")
+
+
+def test_a_video_of_one_frame_is_refused(tmp_path, monkeypatch):
+    frames = moving(2)
+
+    class Film:
+        def info(self):
+            return {"seconds": None, "rate": None}
+
+        def frames(self):
+            return enumerate(frames)
+
+    monkeypatch.setattr(module, "_decoder", lambda *_, **__: contextlib.nullcontext(Film()))
+    found = module._video(tmp_path / "a.mp4")
+    assert (len(found.frames), found.note, found.rate) == (2, "", Chosen.rate)
+    del frames[1:]
+    with pytest.raises(FileError, match="a.mp4: has one frame only, wanted two at least"):
+        module._video(tmp_path / "a.mp4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -147,6 +148,34 @@ def test_the_oldest_files_make_room_for_an_upload(tmp_path, monkeypatch):
     assert kept() == ["0", "1", "2"], "with the upload there are four"
     upload(tmp_path, 850)
     assert kept() == ["0"], "with the upload there are 950 bytes"
+
+
+def test_a_file_that_goes_meanwhile_takes_no_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(gate, "MOST_KEPT_BYTES", 1000)
+    (tmp_path / "a.png").write_bytes(bytes(100))
+    found = [tmp_path / "gone.png", tmp_path / "a.png"]
+    folder = SimpleNamespace(rglob=lambda pattern: found)
+    gate.make_room(folder, 900)
+    assert (tmp_path / "a.png").exists()
+    gate.make_room(folder, 901)
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_a_name_that_no_file_can_have_is_not_held(tmp_path):
+    held = Gate(None, tmp_path).holds
+    assert held(f"{tmp_path}/a")
+    assert not held(f"{tmp_path}/\ud800"), "half a character"
+
+
+def test_the_framework_hears_when_the_server_starts_and_ends(tmp_path):
+    heard = []
+
+    async def page(*words):
+        heard.append(words)
+
+    scope = {"type": "lifespan"}
+    asyncio.run(Gate(page, tmp_path)(scope, "receive", "send"))
+    assert heard == [(scope, "receive", "send")]
 
 
 def test_a_websocket_is_closed_and_no_error_is_raised(tmp_path):

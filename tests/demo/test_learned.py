@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
+import pytest
 import torch
 
 import lcv
@@ -46,3 +48,34 @@ def test_charts_and_maps_have_the_sizes_of_the_page(monkeypatch):
     assert len(found.maps) >= 4
     assert {each.shape for each in found.maps.values()} == {(160, 240, 3)}
     assert found.numbers["Channels"] == "128"
+
+
+@pytest.mark.parametrize(("size", "height"), [((100, 200), 120), ((1, 1000), 1), ((3, 2), 360)])
+def test_a_map_has_the_proportions_of_its_frame_and_a_row_at_least(size, height, monkeypatch):
+    asked = []
+
+    def maps(*words):
+        asked.append(words)
+        return [("most", "a")], [("least", "b")]
+
+    def features_of(model, image):
+        asked.append((model, image.shape, image.dtype))
+        return {"4": "features"}
+
+    level = SimpleNamespace()
+    monkeypatch.setattr(module, "loaded", lambda name: name)
+    monkeypatch.setattr(module, "inspect_model", lambda model: {"4": level, "5": None})
+    monkeypatch.setattr(module, "features_of", features_of)
+    monkeypatch.setattr(module, "eigen_feature_maps", maps)
+    monkeypatch.setattr(module, "spectrum_chart", lambda levels, size: ([*levels], size))
+    monkeypatch.setattr(module, "angles_chart", lambda levels, size: None)
+    monkeypatch.setattr(module, "matrix_picture", lambda level: level)
+    monkeypatch.setattr(module, "_numbers", lambda level: {"of": level})
+    found = module.learned("mine", np.zeros((*size, 3), np.uint8))
+    assert asked == [("mine", (1, 3, *size), torch.float32), ("features", level, (240, height))]
+    assert found.numbers == {"of": level}
+    assert found.charts == {
+        "Eigenvalues of W": (["4", "5"], (260, 360)),
+        "W − I, one square an entry": level,
+    }
+    assert found.maps == {"most": "a", "least": "b"}

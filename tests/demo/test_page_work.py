@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,11 +18,11 @@ needs("gradio")
 
 import gradio as gr
 
-from lcv.demo import clips, page, work
-from lcv.demo.controls import settings_from
+from lcv.demo import clips, look, page, work
+from lcv.demo.controls import PRIVACY, settings_from
 from lcv.demo.frames import Chosen
 from lcv.demo.gate import FILE
-from lcv.demo.learned import Learned
+from lcv.demo.learned import MEANING, Learned
 from lcv.demo.sentences import said
 from lcv.demo.stresses import Stresses
 from lcv.demo.work import Settings
@@ -99,6 +100,32 @@ def test_what_stands_on_the_page_when_it_opens(made):
     assert page.build_page(made.store.folder, ("raft-large",), 3).title == "lcv: optical flow"
 
 
+def test_how_the_page_is_laid_out(made):
+    """Two columns in the second tab, the words that explain it all, and nothing folded out."""
+    blocks = list(made.blocks.blocks.values())
+    texts = [each.value for each in blocks if isinstance(each, gr.Markdown)]
+    wanted = [look.INTRO, PRIVACY, look.READING, MEANING]
+    assert texts == [inspect.cleandoc(text) for text in wanted]
+    (folded,) = (each for each in blocks if isinstance(each, gr.Accordion))
+    assert (folded.label, folded.open) == ("Limits and privacy", False)
+    columns = [
+        (each.scale, each.min_width)
+        for each in blocks
+        if isinstance(each, gr.Column) and each.elem_id is None
+    ]
+    assert columns == [(3, 320), (2, 320)]
+    assert made.controls.drop.height == 170
+    assert made.blocks.fill_width is True
+    pieces = [each for each in blocks if isinstance(each, gr.HTML)]
+    assert not any(each.apply_default_css for each in pieces)
+    assert 'role="status">Starting …<' in made.status.value
+    assert made.inputs.value.count("<figure") == 3, "with the truth"
+    assert {place.value.count("<figure") for place in made.results.values()} == {4}
+    opened = page.build_page(made.store.folder)
+    (iters,) = (each for each in opened.blocks.values() if each.elem_id == "iters")
+    assert iters.value == 12
+
+
 def test_every_control_is_wired(made):
     """By the names of what they call; nothing is offered to programs, and networks work one by one."""
     wired = {}
@@ -124,6 +151,28 @@ def test_every_control_is_wired(made):
         for each in wired[name]:
             assert (each.concurrency_limit, each.concurrency_id) == (1, "networks")
     assert len(wired["follow"][0].targets) == len(wired["ask"][0].targets) == 7
+    controls, asked = made.controls, made.controls.asked
+    chosen = [made.chosen, made.scale, controls.position, controls.clip, controls.drop]
+    places = [made.status, made.inputs, made.compare, *made.results.values(), made.clips]
+    given = [made.chosen, made.scale, *asked]
+    between = {
+        "take_example": ([controls.example], chosen),
+        "compute": (given, [made.scale, *places]),
+        "follow": (given, [made.scale, *places]),
+        "take_files": ([controls.drop], [*chosen, controls.example]),
+        "preview": ([made.chosen, *asked], places),
+        "ask": (asked, []),
+        "make_clips": (given, [made.status, made.clips]),
+        "show_learned": ([made.of, made.chosen], [made.about_w]),
+    }
+    for name, (inputs, outputs) in between.items():
+        for each in wired[name]:
+            assert (each.inputs, each.outputs) == (inputs, outputs), name
+    to = [(each.inputs, each.outputs) for each in wired["<lambda>"]]
+    assert sorted(to, key=lambda pair: len(pair[1])) == [
+        ([], [controls.drop]),
+        ([], controls.stresses),
+    ]
     reset = [each.fn() for each in wired["<lambda>"]]
     assert sorted(reset, key=str) == [(1.0, 0, 0), None], "no stress; no refused file"
 
@@ -142,16 +191,23 @@ def test_frames_that_come_are_taken_and_their_files_deleted(made, tmp_path, monk
     _, _, position, clip, *_ = made.take_files(ME, None)
     assert (position.value, position.maximum, position.visible) == (0, 2, True)
     assert clip.visible
+    three, _, position, clip, drop = made.take_example(ME, "pair")
+    assert three is page.example("pair")
+    assert (position.visible, clip.visible, drop) == (False, False, None)
+    monkeypatch.setattr(page, "example", lambda name: film(3))
+    _, _, position, clip, _ = made.take_example(ME, "film")
+    assert (position.maximum, position.visible, clip.visible) == (1, True, True)
     assert not made.latest.wants("me", Settings()), "nothing is asked for yet"
     uploads[0].touch()
+    uploads[1].unlink(missing_ok=True)
 
     def refuse(paths):
         raise FileError("no")
 
     monkeypatch.setattr(page, "from_files", refuse)
     with pytest.raises(FileError):
-        made.take_files(ME, [str(uploads[0])])
-    assert not uploads[0].exists()
+        made.take_files(ME, [str(path) for path in uploads])
+    assert not uploads[0].exists(), "though another was gone already"
 
 
 def test_a_preview_shows_frames_and_empty_places(made, tmp_path):
@@ -215,8 +271,11 @@ def test_a_run_that_nobody_waits_for_ends(made):
     made.ask(ME, *ASKED[:2], 9, *ASKED[3:])
     assert [*steps] == []
     assert not made.latest.shows("me", settings_from(*ASKED))
+    assert len([*made.compute(ME, film(), None, *ASKED)]) == 3
+    assert made.latest.shows("me", settings_from(*ASKED))
     again = made.compute(ME, film(), None, *ASKED)
     next(again)
+    assert not made.latest.shows("me", settings_from(*ASKED)), "its places are empty again"
     assert made.latest.wants("me", settings_from(*ASKED))
 
 
@@ -227,14 +286,19 @@ def test_who_leaves_is_forgotten(made, tmp_path):
     assert files(tmp_path) == []
     assert not made.latest.shows("me", settings_from(*ASKED))
     assert made.latest.wants("me", Settings())
+    made.preview(ME, film(), *ASKED)
+    assert files(tmp_path)
+    made.leave(ME)
+    assert files(tmp_path) == []
 
 
-def test_clips_come_one_by_one(made, monkeypatch):
+def test_clips_come_one_by_one(made, tmp_path, monkeypatch):
     def make_clips(chosen, settings, scale, path_for, wanted):
         assert scale == 2.5
         assert wanted()
         for name in settings.models:
             yield name, 1, None
+            path_for(name).touch()
             yield name, 3, path_for(name)
 
     monkeypatch.setattr(page, "make_clips", make_clips)
@@ -250,6 +314,11 @@ def test_clips_come_one_by_one(made, monkeypatch):
     assert [str(step[made.clips]).count("<video") for step in steps] == [0, 1, 0, 2]
     assert "raft-large.mp4" in steps[-1][made.clips]
     assert clips.make_clips is not make_clips
+    assert made.latest.wants("me", settings_from(*ASKED))
+    assert not made.latest.wants("me", Settings()), "the clips are what is asked for"
+    assert files(tmp_path) == ["raft-large.mp4", "raft-small.mp4"]
+    made.leave(ME)
+    assert files(tmp_path) == []
 
 
 def test_a_learned_w_is_drawn_for_the_frame_that_is_chosen(made, tmp_path, monkeypatch):
@@ -268,6 +337,8 @@ def test_a_learned_w_is_drawn_for_the_frame_that_is_chosen(made, tmp_path, monke
     assert html.count("<img") == 2
     assert '<th scope="row">channels</th><td>3</td>' in html
     assert files(tmp_path) == ["Most-1.png", "Spectrum.png"], "of the last one only"
+    made.leave(ME)
+    assert files(tmp_path) == []
 
 
 def test_what_goes_wrong_is_a_sentence_on_the_page(caplog):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import resource
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lcv.data.formats.image import write_image
-from lcv.demo import limits
+from lcv.demo import limits, picture
 from lcv.demo.picture import read_picture
 from lcv.errors import FileError
 from testing.footage import moving
@@ -48,3 +51,38 @@ for attempt in (lambda: bytearray(2**32), lambda: open({str(tmp_path / "a")!r}, 
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.split() == ["MemoryError", "OSError"]
+
+
+def test_the_limits_of_the_process(monkeypatch):
+    told = []
+    monkeypatch.setattr(resource, "setrlimit", lambda *words: told.append(words))
+    picture._restrict()
+    memory = 3 * 2**30
+    assert told == [(resource.RLIMIT_AS, (memory, memory)), (resource.RLIMIT_FSIZE, (0, 0))]
+    monkeypatch.setitem(sys.modules, "resource", None)
+    picture._restrict()
+    assert len(told) == 2, "where there are none"
+
+
+def test_the_process_is_restricted_before_it_reads_and_sends_plain_numbers(tmp_path, monkeypatch):
+    told = []
+    out, err = SimpleNamespace(buffer=io.BytesIO()), io.StringIO()
+    monkeypatch.setattr(picture.sys, "stdout", out)
+    monkeypatch.setattr(picture.sys, "stderr", err)
+    monkeypatch.setattr(picture, "_restrict", lambda: told.append("restricted"))
+    rgb = moving(1, (8, 9))[0]
+
+    def read_image(*words):
+        told.append(words)
+        if words[0] == "bad":
+            raise FileError("bad: is bad")
+        return rgb if words[0] == "good" else np.array([object()])
+
+    monkeypatch.setattr("lcv.data.formats.image.read_image", read_image)
+    assert picture._child("good", "100") == 0
+    assert np.array_equal(np.load(io.BytesIO(out.buffer.getvalue())), rgb)
+    assert told == ["restricted", ("good", 100)]
+    assert picture._child("bad", "100") == 2
+    assert err.getvalue() == "bad: is bad"
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        picture._child("objects", "100")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lcv.demo import pieces
+from lcv.demo.learned import Learned
 from lcv.demo.networks import MODELS
 from lcv.demo.work import Shown
 from lcv.predict.result import FlowResult
@@ -116,3 +117,17 @@ def test_what_the_page_is_doing():
 def test_names_of_elements_and_files():
     assert pieces.place("flow", "my net/w.pt") == "flow-my-net-w.pt"
     assert 'download="my-net.mp4"' in pieces.clips({"my net": "/a.mp4"})
+
+
+def test_a_learned_w_has_a_table_charts_and_maps():
+    chart, image = np.zeros((4, 6, 3)), np.zeros((5, 7, 3))
+    w = Learned({"a & b": "<3"}, {"Spectrum of W": chart}, {"Most 1": image})
+    html = pieces.about_w(w, {"Spectrum of W": "/1.png", "Most 1": "/2.png"})
+    drawn = [
+        pieces.figure("Spectrum-of-W", "Spectrum of W", (4, 6), "/1.png"),
+        pieces.figure("Most-1", "Most 1", (5, 7), "/2.png"),
+    ]
+    table, rest = html.split("</table>")
+    assert table == '<table id="table"><tr><th scope="row">a &amp; b</th><td>&lt;3</td></tr>'
+    assert rest.startswith(f'<div class="charts">{drawn[0]}</div><p>')
+    assert rest.endswith(f'</p><div class="maps" id="features">{drawn[1]}</div>')

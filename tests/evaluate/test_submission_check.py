@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import zipfile
@@ -372,3 +373,10 @@ def test_the_size_of_a_frame_that_cannot_be_read(data, tmp_path):
     assert layout_of("kitti", data / "kitti").sizes() == {
         f"flow/00000{n}_10.png": (H, W) for n in range(3)
     }
+
+
+def test_what_is_no_ordinary_file_is_a_fault(tmp_path):
+    (tmp_path / "flow").mkdir()
+    os.mkfifo(tmp_path / "flow" / "000000_10.png")
+    found = check_submission(tmp_path, "kitti", sizes={}, official=False)
+    assert Fault("flow/000000_10.png", "is no ordinary file") in found

@@ -9,6 +9,7 @@ import lcv
 from lcv.errors import ArgumentError, FileError
 from lcv.export import export_model, make, read_metadata, table, torch_file
 from lcv.export.sizes import Sizes
+from lcv.models.registry import Spec
 
 
 @pytest.fixture
@@ -116,3 +117,10 @@ def test_what_is_wrong_is_said_before_anything_is_traced(model, tmp_path, monkey
         with pytest.raises((ArgumentError, FileError), match=words):
             export_model(model, tmp_path / "there.pt2", **options)
     assert (tmp_path / "there.pt2").read_bytes() == b"mine"
+
+
+def test_a_network_that_is_none_of_ours_is_to_be_wrapped_first(tmp_path):
+    network = torch.nn.Identity()
+    network.spec = Spec("mine")
+    with pytest.raises(ArgumentError, match="export: mine is not a FlowModel; wrap it with lcv.wr"):
+        export_model(network, tmp_path / "x.pt2")

@@ -136,3 +136,14 @@ def test_a_file_of_others_has_no_metadata_of_ours(tmp_path):
     (tmp_path / "x.onnx").write_bytes(b"nothing of the kind")
     with pytest.raises(FileError, match="no .onnx file that lcv wrote"):
         read_metadata(tmp_path / "x.onnx")
+
+
+def test_what_the_exporter_cannot_write_is_its_first_line(monkeypatch):
+    def export(*words, **options):
+        raise RuntimeError(f"\n {'x' * 310}\nand much more\nof it")
+
+    monkeypatch.setattr(torch.onnx, "export", export)
+    with pytest.raises(BackendError) as caught:
+        onnx_file.convert("a program")
+    begin = f"export: torch {torch.__version__} cannot write this program as ONNX: "
+    assert str(caught.value) == begin + 300 * "x"

@@ -124,8 +124,6 @@ def write_submission(
 
 def _check_folder(folder: Path, kind: str, overwrite: bool) -> None:
     """Refuse a folder that is there, unless it is an old submission that may be replaced."""
-    if not folder.parent.is_dir():
-        raise FileError(f"{folder}: the folder {folder.parent} does not exist; make it first")
     if not os.path.lexists(folder):
         return
     if not overwrite or not folder.is_dir() or folder.is_symlink():
