@@ -3,11 +3,10 @@
     python benchmarks/video.py [--repeats 5]
 
 The loop has a network that does nothing and writes no outputs, so that what is left is reading,
-handing over and checking. PyAV alone decodes the same video and turns every frame into RGB, with the
-threads of our decoder, and for comparison with its own choice, which converts with several. The video has
-300 frames. Each is measured in a process of its own, in turn, the second time that it goes through the
-video; the median of the repeats counts, and the best is told too. Exits with 1 if the loop is below 80 %
-of PyAV's rate with the same threads.
+handing over and checking. PyAV alone decodes the same video and turns every frame into RGB, with its own
+choice of threads and with that of our decoder; the faster of the two counts. The video has 300 frames. Each
+is measured in a process of its own, in turn, the second time that it goes through the video. Exits with 1
+if the median of the repeats, or the best of them, is below 80 % of PyAV's.
 """
 
 from __future__ import annotations
@@ -125,14 +124,16 @@ def main() -> int:
                 ),
                 flush=True,
             )
+    reached = True
     for name, of in (("best", max), ("median", statistics.median)):
         default, alike, ours = (of(column) for column in zip(*rates, strict=True))
+        alone = max(default, alike)
+        reached = reached and ours >= LEAST * alone
         print(
-            f"{name}: PyAV {alike:.0f}, the loop {ours:.0f}, {ours / alike:.0%}, wanted {LEAST:.0%}; "
-            f"{ours / default:.0%} of PyAV with its own choice of threads"
+            f"{name}: PyAV {alone:.0f}, the loop {ours:.0f}, {ours / alone:.0%}, wanted {LEAST:.0%}"
         )
     print(provenance())
-    return 0 if ours >= LEAST * alike else 1
+    return 0 if reached else 1
 
 
 if __name__ == "__main__":
