@@ -121,4 +121,4 @@ def _checked(image: Tensor, name: str) -> Tensor:
                 name,
                 float(most),
             )
-    return image if image.shape[1] == 3 else image.expand(1, 3, -1, -1)
+    return image.expand(1, 3, -1, -1)

@@ -29,14 +29,14 @@ class Pending:
             return self._fetched()
 
     def _fetched(self) -> FlowResult:
-        arrays = {name: x.cpu().numpy()[0] for name, x in self.maps.items()}
-        arrays = {name: x[:, :, 0] if x.shape[2] == 1 else x for name, x in arrays.items()}
+        arrays = {name: x.cpu().numpy() for name, x in self.maps.items()}
         return FlowResult(**arrays, plan=self.plan, notes=self.notes)
 
 
 def _channels_last(flows: Flows) -> dict[str, Tensor]:
-    """Flows as (1, h, w, 2), maps as (1, h, w, 1); on a GPU in that order in memory, as in files."""
+    """Flows as (h, w, 2), maps as (h, w); on a GPU in that order in memory, as files have it."""
     maps = {name: x for name, x in flows._asdict().items() if name != "low" and x is not None}
-    last = {name: x.permute(0, 2, 3, 1) for name, x in maps.items()}
+    last = {name: x[0].movedim(0, 2) for name, x in maps.items()}
+    last = {name: x[:, :, 0] if x.shape[2] == 1 else x for name, x in last.items()}
     # The GPU reorders this at once; on the CPU it takes milliseconds, and not all need it.
     return {name: x.contiguous() if x.is_cuda else x for name, x in last.items()}

@@ -189,11 +189,12 @@ class Predictor:
     ) -> Pending:
         matcher = self.matcher.with_strategy(plan.strategy)
         dtype = None if matcher.half else PRECISIONS[self.precision]
-        autocast: Any = nullcontext()
-        if dtype is not None or torch.is_autocast_enabled(self.device.type):  # by a caller, say
-            autocast = torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None)
         unknown: Any = measured(self.device) if plan.bytes is None else nullcontext()
-        with torch.inference_mode(), autocast, unknown as peak:
+        with (
+            torch.inference_mode(),
+            torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None),
+            unknown as peak,
+        ):
             if plan.tiling is None:
                 flows = match_whole(matcher, first, second, wanted, start)
             else:
