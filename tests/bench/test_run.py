@@ -171,3 +171,12 @@ def test_a_worker_answers_and_its_last_words_are_kept_short(monkeypatch):
     assert worker.errors.closed
     assert worker.process.stdin.closed
     assert worker.process.stdout.closed
+
+
+def test_a_worker_that_died_before_it_was_asked_is_told_by_its_last_words(monkeypatch):
+    monkeypatch.setattr(run.Worker, "command", (sys.executable, "-c", "raise SystemExit('gone')"))
+    worker = run.Worker()
+    worker.process.wait()
+    with pytest.raises(EOFError, match="ended with 1: gone"):
+        worker.ask("task")
+    worker.close()  # what it never read does not matter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -62,7 +63,8 @@ class Worker:
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.errors):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):  # a task that a dead process never read
+                    stream.close()
 
 
 def bench(
