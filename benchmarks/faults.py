@@ -20,22 +20,26 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import importlib
 import json
+import multiprocessing
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
+import pytest
 from coverage import CoverageData
 
 SEED = 20261119
@@ -43,11 +47,23 @@ COUNT = 92
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("negated condition", "changed constant", "deleted statement", "swapped arguments")
 ON_A_GPU = ("triton", "kernel_parts")
+# What means the same with its arguments swapped; so do the two names of an option.
 SYMMETRIC = {"max", "min", "maximum", "minimum", "hypot", "addcmul_", "equal", "samefile"}
+SYMMETRIC |= {"transpose", "swapaxes"}
 CHEAP = ("tests/test_arrows.py", "tests/test_contract.py", "tests/test_import.py")
 AT_IMPORT, HANGS = "at import", "hangs"
 SECONDS = 600  # of all tests of a stage; more is a test that hangs
-QUICKEST = 120.0  # seconds of tests that execute a fault's lines
+PRELOADED = (
+    "av",
+    "hypothesis",
+    "matplotlib.pyplot",
+    "numpy",
+    "PIL.Image",
+    "rich",
+    "scipy",
+    "torch",
+)
+COPY: Copy  # of this process
 
 
 @dataclass(frozen=True)
@@ -92,6 +108,7 @@ def candidates(file: Path) -> Iterator[Fault]:
             first, second = node.args[:2]
             plain = not any(isinstance(each, ast.Starred) for each in (first, second))
             symmetric = text(node.func).rpartition(".")[2] in SYMMETRIC
+            symmetric |= all(text(each)[:2] in ('"-', "'-") for each in (first, second))
             if plain and not symmetric and text(first) != text(second):
                 whole = fault(KINDS[3], node, "")
                 between = whole.before
@@ -114,13 +131,13 @@ def _other(value: bool | int | float) -> bool | int | float:
 
 def _numbers_alone(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a tree without type hints, the words of errors, and what only checkers read."""
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        return
     yield node
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "type_comment"):
             continue
         if isinstance(node, ast.Raise | ast.JoinedStr):
-            continue
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
@@ -185,8 +202,8 @@ class Executed:
         )
         self.seconds = {test: float(seconds) for seconds, test in took}
 
-    def tests(self, fault: Fault) -> tuple[str, ...]:
-        """The quickest that execute a line of a fault."""
+    def tests(self, fault: Fault, most: float) -> tuple[str, ...]:
+        """The quickest that execute a line of a fault, of so many seconds in all."""
         name = self.files.get(fault.file.removeprefix("src/lcv/"))
         by_line = self.data.contexts_by_lineno(name) if name else {}
         lines = range(fault.line, fault.line + fault.before.count("\n") + 1)
@@ -194,16 +211,32 @@ class Executed:
         chosen, total = [], 0.0
         for test in sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test)):
             total += self.seconds.get(test, 0.0) + 0.02
-            if total < QUICKEST:
+            if total < most:
                 chosen.append(test)
         return tuple(chosen)
+
+
+class InOrder:
+    """A plugin of pytest: tests run in the order they were given in, and the first failure is told."""
+
+    def __init__(self, tests: tuple[str, ...]) -> None:
+        self.places = {test: place for place, test in enumerate(tests)}
+        self.failed: str | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self.places.get(item.nodeid, 0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed = self.failed or report.nodeid
 
 
 class Copy:
     """A copy of the tree with a way to the material beside it, and pytest in it."""
 
-    def __init__(self, folder: Path, executed: Executed) -> None:
-        self.tree, self.executed = folder / "tree", executed
+    def __init__(self, folder: Path) -> None:
+        self.tree, self.told = folder / "tree", folder / "told.txt"
         self.unsound: set[str] = set()
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -216,33 +249,47 @@ class Copy:
 
     def first_failure(self, tests: tuple[str, ...]) -> str | None:
         """The test that fails first; None where all pass. Tests that hang have failed."""
-        (self.tree / "chosen.txt").write_text("\n".join(tests), encoding="utf-8")
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "--durations=0"]
-        options += [f"--deselect={test}" for test in self.unsound if tests != (test,)]
-        environment = {**os.environ, "PYTHONPATH": str(self.tree / "src"), "OMP_NUM_THREADS": "1"}
-        environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        command = [sys.executable, "-m", "pytest", *options, "@chosen.txt"]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=self.tree,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-            )
-        except subprocess.TimeoutExpired:
+        self.told.write_text("", encoding="utf-8")
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            os._exit(self._run(tests))
+        for _ in range(10 * SECONDS):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                break
+            time.sleep(0.1)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # what it has started too
+        if not ended:
+            os.waitpid(child, 0)
             return HANGS
-        if done.returncode in (0, 5):
+        if os.waitstatus_to_exitcode(status) in (0, 5):
             return None
-        said = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        first = said[0].split(" - ")[0].partition(" ")[2] if said else ""
-        return first if "::" in first else AT_IMPORT
+        return self.told.read_text(encoding="utf-8") or AT_IMPORT
 
-    def trial(self, fault: Fault, wide: bool) -> str | None:
-        """The test that catches a fault."""
-        stages = [self.executed.tests(fault), tuple(mirrors(fault.file)), CHEAP]
+    def _run(self, tests: tuple[str, ...]) -> int:
+        """In a child, which has torch loaded already: pytest, and nothing on the terminal."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nowhere, stream)
+        os.chdir(self.tree)
+        sys.path.insert(0, str(self.tree / "src"))
+        os.environ |= {"PYTHONPATH": str(self.tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        sys.dont_write_bytecode = True
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0"]
+        options += [f"--deselect={test}" for test in self.unsound if tests != (test,)]
+        order = InOrder(tests)
+        code = pytest.main([*options, *tests], [order])
+        self.told.write_text(order.failed or "", encoding="utf-8")
+        return int(code)
+
+    def trial(self, fault: Fault, executing: tuple[str, ...], wide: bool) -> str | None:
+        """The test that catches a fault. executing: those that execute its lines"""
+        mirroring = tuple(mirrors(fault.file))
+        stages = [executing or mirroring]  # what runs at import is executed by no test
         if wide:
+            stages += [mirroring, CHEAP]
             package = Path(fault.file).parts[2]
             stages.append((f"tests/{package}",) if (ROOT / "tests" / package).is_dir() else ())
         path = self.tree / fault.file
@@ -287,6 +334,15 @@ def _name(entry: dict[str, object]) -> str:
     return json.dumps({name: value for name, value in entry.items() if name != "caught"})
 
 
+def _make_copy(folder: str) -> None:
+    global COPY
+    COPY = Copy(Path(tempfile.mkdtemp(dir=folder)))
+
+
+def _tried(task: tuple[Fault, tuple[str, ...], bool]) -> dict[str, Any]:
+    return {**asdict(task[0]), "caught": COPY.trial(*task)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("faults.jsonl"))
@@ -295,10 +351,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED, help="of the draw (%(default)s)")
     parser.add_argument("--first", type=int, help="stop after so many of the faults")
     parser.add_argument("--every", type=int, default=1, help="take every so-manieth fault only")
-    parser.add_argument("--narrow", action="store_true", help="not all of the package's tests")
+    parser.add_argument("--count", type=int, default=COUNT, help="faults to draw (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of tests that execute a line")
+    parser.add_argument("--narrow", action="store_true", help="no other tests than these")
     parser.add_argument("--workers", type=int, default=2, help="copies side by side")
     chosen = parser.parse_args()
-    faults = draw(seed=chosen.seed)[:: chosen.every][: chosen.first]
+    faults = draw(chosen.count, chosen.seed)[:: chosen.every][: chosen.first]
     done = []
     if chosen.out.exists():
         lines = chosen.out.read_text(encoding="utf-8").splitlines()
@@ -306,32 +364,20 @@ def main() -> None:
         done = [e for e in map(json.loads, lines) if _name(e) in drawn]  # not of another tree
     known = {_name(entry) for entry in done}
     left = [fault for fault in faults if json.dumps(asdict(fault)) not in known]
+    executed = Executed(chosen.coverage, chosen.log)
+    tasks = [(fault, executed.tests(fault, chosen.seconds), not chosen.narrow) for fault in left]
+    for module in PRELOADED:  # once, and not for every fault
+        importlib.import_module(module)
     with tempfile.TemporaryDirectory(prefix="lcv-faults-") as folder:
-        executed = Executed(chosen.coverage, chosen.log)
-        copies: SimpleQueue[Copy] = SimpleQueue()
-        for number in range(chosen.workers):
-            (Path(folder) / str(number)).mkdir()
-            copies.put(Copy(Path(folder) / str(number), executed))
-
-        def tried(fault: Fault) -> dict[str, Any]:
-            copy = copies.get()
-            try:
-                return {**asdict(fault), "caught": copy.trial(fault, not chosen.narrow)}
-            finally:
-                copies.put(copy)
-
-        pool = ThreadPoolExecutor(chosen.workers)
-        try:
-            for task in as_completed([pool.submit(tried, fault) for fault in left]):
-                entry = task.result()
+        context = multiprocessing.get_context("fork")
+        with context.Pool(chosen.workers, _make_copy, (folder,)) as pool:
+            for entry in pool.imap_unordered(_tried, tasks):
                 done.append(entry)
                 with chosen.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(entry) + "\n")
                 said = f"caught by {entry['caught']}" if entry["caught"] else "SURVIVED"
                 where = f"{entry['file']}:{entry['line']} {entry['kind']}"
                 print(f"{len(done)}/{len(faults)} {where}: {said}", flush=True)
-        finally:
-            pool.shutdown(cancel_futures=True)
     print(table(done))
 
 

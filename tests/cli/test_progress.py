@@ -237,3 +237,13 @@ def test_without_rich_there_is_no_bar(monkeypatch):
     assert progress._is_terminal()
     monkeypatch.setitem(sys.modules, "rich.progress", None)
     assert not progress._is_terminal()
+
+
+def test_ctrl_c_says_how_to_go_on_unless_nothing_is_kept():
+    def interrupted(**options):
+        with pytest.raises(KeyboardInterrupt) as caught, progress.told_to_go_on(**options):
+            raise KeyboardInterrupt
+        return str(caught.value)
+
+    assert interrupted() == "finished work is kept; the same command goes on"
+    assert interrupted(wanted=False) == ""

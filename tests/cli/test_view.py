@@ -255,6 +255,7 @@ REFUSALS = [
     ("frames/../empty -o x", "no flow files in this folder"),
     ("figure", "missing: methods | difference"),
     ("figure methods --image f.png --flow a.flo --truth b.flo -o x.png", "wanted frame 1 and"),
+    ("figure difference --flow a.flo b.flo -o x.png", "missing: --image"),
     ("figure difference --image frames/f0.png --flow a.flo -o x.png", "1 given, wanted two"),
     ("figure difference --image frames/f0.png --flow a.flo a.flo -o x.png", "both called 'a'"),
     ("figure difference --image frames/f0.png --flow =a.flo b.flo -o x.png", "wanted NAME=FILE"),

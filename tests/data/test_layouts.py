@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,23 @@ def test_order_is_natural_and_hidden_files_are_left_out(tmp_path):
     ]
     assert natural(Path("a2")) < natural(Path("a10"))
     assert files_in(tmp_path / "none", frozenset((".png",))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs"),
+    [
+        ("chairs", 22_872),
+        ("hd1k", 1047),
+        (
+            "kitti",
+            {2015: {"training": 200, "testing": 200}, 2012: {"training": 194, "testing": 195}},
+        ),
+        ("middlebury", 8),
+        ("sintel", {"training": 1041, "test": 552}),
+        ("spring", {"train": 5000 - 37, "test": 1000 - 10}),
+        ("things", {"train": 20_151, "test": 3933}),
+    ],
+)
+def test_a_whole_dataset_has_the_pairs_that_its_authors_count(name, pairs):
+    module = importlib.import_module(f"lcv.data.{name}")
+    assert (module.TOTALS if isinstance(pairs, dict) else module.TOTAL) == pairs

@@ -168,3 +168,9 @@ def test_draws_of_some_samples_are_theirs():
     assert 0 < len(at) < len(draws)
     assert torch.equal(at, draws.happens("rare", (1, 1), 0.25).flatten().nonzero()[:, 0])
     assert torch.equal(draws.of(at).normal("gain", (3,)), draws.normal("gain", (3,))[at])
+
+
+def test_draws_are_made_on_the_device_that_was_asked_for():
+    draws = Draws(0, [1, 2], "meta")
+    assert (draws.device.type, draws.indices.device.type) == ("meta", "meta")
+    assert draws.given.device.type == "cpu"

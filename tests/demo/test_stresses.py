@@ -59,6 +59,11 @@ def test_the_pattern_is_finer_towards_the_middle():
         assert (found - turn).abs().max() <= 1
 
 
+def test_the_pattern_turns_about_its_middle():
+    four_arms = pattern()[1]
+    torch.testing.assert_close(four_arms.rot90(1), four_arms, rtol=0, atol=0.05)
+
+
 def test_where_the_patch_is():
     """A little left of the middle and below it; at least a pixel wide."""
     covered = ~Stresses(patch=20.0).untouched((101, 201))

@@ -275,3 +275,14 @@ def test_what_cannot_be_written_is_told(data, tmp_path, monkeypatch):
     monkeypatch.setattr("lcv.evaluate.submit.write_flow", full)
     with pytest.raises(FileError, match="out: writing failed: disk full"):
         write_submission("kitti", Constant(), data / "kitti", tmp_path / "out", partial=True)
+
+
+def test_an_archive_is_checked_before_it_gets_its_name(data, tmp_path, monkeypatch):
+    def packed_badly(part, records, path):
+        with zipfile.ZipFile(path, "w"):
+            pass
+
+    monkeypatch.setattr("lcv.evaluate.submit._pack", packed_badly)
+    with pytest.raises(FileError, match="does not pass its own check"):
+        write_submission("kitti", Constant(), data / "kitti", tmp_path / "out", partial=True)
+    assert not (tmp_path / "out.zip").exists()

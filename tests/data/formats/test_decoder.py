@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from lcv.data.formats.decoder import LENT, Source, decode
+from lcv.data.formats.decoder import LENT, Decoder, Source, decode
 from lcv.errors import FileError
 from lcv.predict.worker import WAITING
 from testing.footage import moving, save_film
@@ -83,3 +83,12 @@ def test_frames_of_a_pair_and_of_those_that_wait_are_not_copied(tmp_path):
             assert len(decoder.lent) <= LENT
         del before, frame
         assert not decoder.lent
+
+
+def test_a_decoder_that_says_nothing_of_its_source_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(Decoder, "_records", lambda self: iter(()))
+    with (
+        decode(Source("file", "a.mp4"), job="info") as started,
+        pytest.raises(FileError, match=r"a\.mp4: its decoder said nothing"),
+    ):
+        started.info()

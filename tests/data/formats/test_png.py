@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -89,6 +90,17 @@ def test_every_pixel_is_in_one_pass_of_an_interlaced_picture():
     assert sorted(pixels) == [(column, row) for column in side for row in side]
     counts = [len(side[x::dx]) * len(side[y::dy]) for x, y, dx, dy in PASSES]
     assert counts == [9, 9, 18, 36, 72, 144, 288]
+
+
+@pytest.mark.parametrize("bad", range(7))
+def test_the_filters_of_every_pass_are_looked_at_and_nothing_else(tmp_path, bad):
+    """An 8×8 picture: rows of 1, 1, 2, 2, 4, 4 and 8 pixels, all of them 200."""
+    rows = [(1, 1), (1, 1), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4)]
+    good = [[bytes([4]) + width * b"\xc8" for _ in range(height)] for width, height in rows]
+    assert walk(tmp_path, png_file(8, 8, 8, 0, b"".join(chain(*good)), interlaced=1)).interlaced
+    good[bad][-1] = b"\5" + good[bad][-1][1:]
+    with pytest.raises(FileError, match="row filter 5 does not exist"):
+        walk(tmp_path, png_file(8, 8, 8, 0, b"".join(chain(*good)), interlaced=1))
 
 
 def header(*values):

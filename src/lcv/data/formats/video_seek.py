@@ -78,7 +78,7 @@ def _after_jump(container: Any, stream: Any, times: Times, first: int, count: in
         return
     key = keys[bisect_right(keys, first) - 1]
     try:
-        container.seek(shown[key], stream=stream, backward=True, any_frame=False)
+        container.seek(shown[key], stream=stream)
         for packet in container.demux(stream):
             for frame in packet.decode():
                 if frame.pts is None or frame.pts > wanted[0] or frame.is_corrupt:
