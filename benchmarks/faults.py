@@ -5,12 +5,12 @@
 
 92 faults are drawn by a seeded generator, a share for each package by its number of lines: negated
 conditions, changed constants, deleted statements, swapped arguments. Each is planted in a copy of
-the tree, and tests are run: those that execute its lines, the quickest first, for two minutes at most;
-those that mirror the module; a fixed cheap set; and (unless --narrow) those of the whole package. It
-is caught if a test fails with it and passes without it; one that fails without it is left out from
-then on. Several copies are at work side by side. What
-is done is written line by line, and the same command goes on where it stopped; keep the tree as it is
-until the end. The first command, which needs pytest-cov, finds out which tests execute a line.
+the tree, and tests are run until one fails: those that execute its lines, the quickest first; and
+(unless --narrow) those that mirror the module, a few of the whole source, and those of the package.
+It is caught if a test fails with it and passes without it; one that fails without it is left out
+from then on. What is done is written line by line, and the same command goes on where it stopped;
+keep the tree as it is until the end. The first command, which needs pytest-cov, finds out which tests
+execute a line.
 
 Left out: GPU kernels, which benchmarks/gpu_tests.sh tests; text (messages, docstrings, type hints),
 which changes no number; and swapped arguments of functions that do not care for their order.
@@ -42,7 +42,7 @@ from typing import Any
 import pytest
 from coverage import CoverageData
 
-SEED = 20261119
+SEED = 20261120
 COUNT = 92
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("negated condition", "changed constant", "deleted statement", "swapped arguments")
@@ -51,6 +51,7 @@ ON_A_GPU = ("triton", "kernel_parts")
 SYMMETRIC = {"max", "min", "maximum", "minimum", "hypot", "addcmul_", "equal", "samefile"}
 SYMMETRIC |= {"transpose", "swapaxes"}
 CHEAP = ("tests/test_arrows.py", "tests/test_contract.py", "tests/test_import.py")
+ELSEWHERE = ("tests/cost_volume/test_triton_impl.py",)  # runs kernels in a process of its own
 AT_IMPORT, HANGS = "at import", "hangs"
 SECONDS = 600  # of all tests of a stage; more is a test that hangs
 PRELOADED = (
@@ -289,7 +290,7 @@ class Copy:
         mirroring = tuple(mirrors(fault.file))
         stages = [executing or mirroring]  # what runs at import is executed by no test
         if wide:
-            stages += [mirroring, CHEAP]
+            stages += [mirroring, CHEAP, ELSEWHERE]
             package = Path(fault.file).parts[2]
             stages.append((f"tests/{package}",) if (ROOT / "tests" / package).is_dir() else ())
         path = self.tree / fault.file

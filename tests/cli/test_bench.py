@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 
 import pytest
+from PIL import Image
 
 import lcv.bench
 from lcv.bench import Point
@@ -54,7 +55,8 @@ def test_a_table_a_file_and_a_picture_drawn_from_the_file(asked, tmp_path, capsy
     asked.clear()
     assert cli.main(["bench", "--from", str(out), "--plot", str(plot)]) == 0
     assert asked == []
-    assert plot.read_bytes()[:4] == b"\x89PNG"
+    with Image.open(plot) as picture:
+        assert (picture.format, round(picture.info["dpi"][0])) == ("PNG", 130)
     assert "raft-small, 64×72, 5 iterations" in capsys.readouterr().out
 
 

@@ -379,6 +379,17 @@ def test_what_workers_agreed_on_is_not_read_through_a_link(tmp_path, kind):
         folder.kept(kind, "walk")
 
 
+def test_nothing_is_swept_or_removed_through_a_link(tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "flow").symlink_to(mine)
+    folder, path = JobFolder(tmp_path / "out", {}), tmp_path / "out" / "flow" / "a.flo"
+    for touch in (lambda: folder.sweep([path]), lambda: folder.remove(path)):
+        with pytest.raises(FileError, match="is a link, which is not followed here; remove it"):
+            touch()
+
+
 def test_lines_that_name_files_outside_make_us_touch_none(predictor, walk, tmp_path):
     out, mine = tmp_path / "out", tmp_path / "mine.flo"
     run(predictor, walk, out, outputs=FLOW)

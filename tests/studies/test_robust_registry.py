@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from lcv.errors import ArgumentError
+from lcv.studies import paper
 from lcv.studies.patch_file import Patch
-from lcv.studies.robustness.pasted import RULES, with_patches
+from lcv.studies.robustness.pasted import PATCH_SIZES, RULES, with_patches
 from lcv.studies.robustness.registry import STRESSES, Pairs, choose, seed_of
 from testing.painted import texture
 
@@ -220,3 +221,15 @@ def test_levels_are_those_of_the_documentation():
         "fog": ((0.2, 0.4, 0.6, 0.8, 1.0), 1.0, 0.0, False),
         "light-change": ((-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0), -1.0, 0.0, False),
     }
+
+
+def test_levels_that_span_decades_are_drawn_on_a_logarithmic_axis():
+    drawn = {name for name, stress in STRESSES.items() if stress.log}
+    assert drawn == {"gamma", "noise-variance", "noise-deviation", "jpeg"}
+
+
+def test_gamma_noise_and_patches_have_the_levels_of_the_paper():
+    assert tuple(paper.ROBUSTNESS["patch"]) == PATCH_SIZES
+    ours = (("gamma", "gamma"), ("noise", "noise-variance"), ("noise", "noise-deviation"))
+    for name, stress in ours:
+        assert tuple(paper.ROBUSTNESS[name]) == STRESSES[stress].levels

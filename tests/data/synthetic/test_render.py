@@ -113,6 +113,12 @@ def test_colours_equal_the_scalar_truth_where_two_layers_meet_at_most(kind, bank
     assert compared > 90
 
 
+def test_the_scalar_truth_stays_within_the_range_of_grey_levels(scene, monkeypatch):
+    truth = Truth(scene, 0)
+    monkeypatch.setattr(truth, "texture", lambda layer, own: [-3.0, 100.0, 258.0])
+    assert truth.colour(0, (5, 5)) == pytest.approx([0.0, 100.0, 255.0])
+
+
 def test_edges_are_smooth(scene, views):
     """Coverage at four times the resolution, averaged, is the coverage mixed into the pixels."""
     black, white = torch.zeros_like(scene.skins.gain), torch.full_like(scene.skins.gain, 255.0)
