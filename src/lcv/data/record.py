@@ -129,7 +129,7 @@ def read_frame(frame: Frame) -> np.ndarray:
 
 
 def _read_frames(first: Frame, second: Frame) -> tuple[np.ndarray, np.ndarray]:
-    """Both frames of a pair; neighbours in a film are reached together."""
+    """Both frames of a pair; neighbours in a video are reached together."""
     if isinstance(first, FrameRef) and second == FrameRef(first.video, first.index + 1):
         from lcv.data.formats.video_seek import frames_at
 

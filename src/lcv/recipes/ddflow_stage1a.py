@@ -2,11 +2,11 @@
 
 Command    lcv train ddflow_stage1a --data.root DATASETS
            MPI Sintel below DATASETS, both passes of its training scenes: 2082 pairs. For a folder
-           of one's own frames, or of films:
+           of one's own frames, or of videos:
            --data.parts '[{"dataset": "frames", "root": "FOLDER", "augmentation": "ddflow"}]'
            --data.parts '[{"dataset": "videos", "root": "FOLDER", "augmentation": "ddflow"}]'
            A smaller --data.size crops frames that are not 320 high and 896 wide. Every pair of
-           a film is decoded from the key frame before it; frames written out are read faster.
+           a video is decoded from the key frame before it; frames written out are read faster.
 Hardware   one GPU; memory not yet measured.
 Result     not yet run.
 

@@ -26,7 +26,7 @@ def side_by_side(
     gap: white pixels between neighbours
 
     Facts: the size depends on the sizes of the pictures and on the number of lines of the labels
-    alone, so frames of a film fit together. Without labels every picture is in it unchanged.
+    alone, so frames of a video fit together. Without labels every picture is in it unchanged.
     """
     checked = [_checked(number, picture) for number, picture in enumerate(pictures)]
     if not checked:

@@ -1,4 +1,4 @@
-"""Does a film's file reach as far as it says? Demuxers stop without a word where it is cut."""
+"""Does a video's file reach as far as it says? Demuxers stop without a word where it is cut."""
 
 from __future__ import annotations
 

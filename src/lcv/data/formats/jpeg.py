@@ -2,7 +2,7 @@
 
 A JPEG has no checksum, and libjpeg paints over what is missing. `walk_jpeg` follows the markers
 from the start to the end marker (EOI) that closes the picture, not one inside a thumbnail, and
-hands on a copy without comments and application segments. Bytes after EOI (phones put films
+hands on a copy without comments and application segments. Bytes after EOI (phones put videos
 there) are ignored.
 """
 

@@ -1,6 +1,6 @@
-"""Read a film frame by frame, in the memory of a few frames however long it is.
+"""Read a video frame by frame, in the memory of a few frames however long it is.
 
-A decoder of films is a large program that meets hostile data: for files that cannot be trusted,
+A decoder of videos is a large program that meets hostile data: for files that cannot be trusted,
 run this in a process of its own. Only files on disk are opened, and only by the demuxers named
 below: playlists and scripts, which make a demuxer open other files or addresses, are refused.
 """
@@ -36,7 +36,7 @@ ATTACHED_PICTURE = 0x400  # the cover of a song, which is a video stream of one 
 
 @dataclass(frozen=True)
 class VideoInfo:
-    """What a film says of itself. Sizes are those of the frames that `read_video` gives."""
+    """What a video says of itself. Sizes are those of the frames that `read_video` gives."""
 
     width: int
     height: int
@@ -53,7 +53,7 @@ class VideoInfo:
 def read_video(
     path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
 ) -> Iterator[np.ndarray]:
-    """Frames of a film, (H, W, 3) uint8 RGB each, upright, one by one as they are asked for.
+    """Frames of a video, (H, W, 3) uint8 RGB each, upright, one by one as they are asked for.
 
     Every frame of the file comes once, whatever the time between frames is: none is doubled or
     dropped to keep a rate. A rotation in the file is carried out. A file that is cut, that has no
@@ -67,7 +67,7 @@ def read_video(
 def timed_frames(
     path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS
 ) -> Iterator[tuple[float | None, np.ndarray]]:
-    """(seconds since the start of the film, frame) for every frame; see `read_video`."""
+    """(seconds since the start of the video, frame) for every frame; see `read_video`."""
     path = Path(path)
     with opened(path, max_pixels) as (container, stream):
         frame, converter = None, VideoReformatter()
@@ -78,7 +78,7 @@ def timed_frames(
 
 
 def video_info(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> VideoInfo:
-    """Size, number of frames, rate and length of a film; decodes its first frame only."""
+    """Size, number of frames, rate and length of a video; decodes its first frame only."""
     path = Path(path)
     with opened(path, max_pixels) as (container, stream):
         first = next(decoded(path, container, stream), None)
@@ -106,7 +106,7 @@ def video_info(path: str | os.PathLike[str], max_pixels: int = LIMIT_PIXELS) -> 
 
 @contextmanager
 def opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, Any]]:
-    """The container and the video stream of a film, with its limits set."""
+    """The container and the video stream of a video, with its limits set."""
     size = file_size(path, "a video file")
     check_extent(path, size)
     # With "file:" before it, no name is taken for an address or a pattern.
@@ -143,7 +143,7 @@ def opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, Any]]:
 
 
 def decoded(path: Path, container: Any, stream: Any) -> Iterator[Any]:
-    """Frames of an open film, as the decoder gives them; damage is a `FileError`. path: for words"""
+    """Frames of an open video, as the decoder gives them; damage is a `FileError`. path: for words"""
     number = 0
     try:
         for packet in container.demux(stream):
@@ -160,14 +160,14 @@ def decoded(path: Path, container: Any, stream: Any) -> Iterator[Any]:
 
 
 def of_one_size(path: Path, frames: Iterator[Any], max_pixels: int) -> Iterator[Any]:
-    """The frames of a film from its beginning; too large a size, or another one, is refused."""
+    """The frames of a video from its beginning; too large a size, or another one, is refused."""
     size = None
     for number, frame in enumerate(frames):
         check_pixels(path, frame.width, frame.height, max_pixels)
         if size not in (None, (frame.width, frame.height)):
             raise FileError(
                 f"{path}: frame {number} is {frame.width}×{frame.height}, those before are "
-                f"{size[0]}×{size[1]}; cut the film where its size changes"
+                f"{size[0]}×{size[1]}; cut the video where its size changes"
             )
         size = frame.width, frame.height
         yield frame

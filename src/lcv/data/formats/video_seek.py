@@ -1,10 +1,10 @@
-"""Any frames of a film without decoding all that come before them.
+"""Any frames of a video without decoding all that come before them.
 
-A film is decoded once, without its colours, to learn when each frame is shown and which are key
+A video is decoded once, without its colours, to learn when each frame is shown and which are key
 frames; then frames are reached from the key frame before them. Where times are missing, double or
-not kept after a jump, the film is decoded from its beginning, as `read_video` does: that is the
+not kept after a jump, the video is decoded from its beginning, as `read_video` does: that is the
 slow and certain way, and what comes out is the same. What `read_video` refuses is refused, too, and
-already when the times are learned: so is a film whose frames change their size further on.
+already when the times are learned: so is a video whose frames change their size further on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Times(NamedTuple):
 def frames_at(
     path: str | os.PathLike[str], first: int, count: int = 1, max_pixels: int = LIMIT_PIXELS
 ) -> list[np.ndarray]:
-    """Frames first … first + count − 1 of a film, counted from 0: (H, W, 3) uint8 RGB, upright."""
+    """Frames first … first + count − 1 of a video, counted from 0: (H, W, 3) uint8 RGB, upright."""
     path, converter = Path(path), VideoReformatter()
     seen = path.stat() if path.is_file() else None
     times = seen and _times(path, seen.st_size, seen.st_mtime_ns, max_pixels)
