@@ -3,10 +3,10 @@
     python benchmarks/video.py [--repeats 5]
 
 The loop has a network that does nothing and writes no outputs, so that what is left is reading,
-handing over and checking. PyAV alone decodes the same video and turns every frame into RGB, with its own
-choice of threads and with that of our decoder; the faster of the two counts. The video has 300 frames. Each
-is measured in a process of its own, in turn, the second time that it goes through the video. Exits with 1
-if the median of the repeats, or the best of them, is below 80 % of PyAV's.
+handing over and checking. PyAV alone decodes the same video and converts every frame to RGB, with the
+threads of our decoder and with its defaults. The video has 300 frames. Each is measured in a process of
+its own, in turn, the second time that it goes through the video. Exits with 1 if the median of the loop
+is below 80 % of PyAV's with the same threads.
 """
 
 from __future__ import annotations
@@ -124,16 +124,13 @@ def main() -> int:
                 ),
                 flush=True,
             )
-    reached = True
-    for name, of in (("best", max), ("median", statistics.median)):
-        default, alike, ours = (of(column) for column in zip(*rates, strict=True))
-        alone = max(default, alike)
-        reached = reached and ours >= LEAST * alone
-        print(
-            f"{name}: PyAV {alone:.0f}, the loop {ours:.0f}, {ours / alone:.0%}, wanted {LEAST:.0%}"
-        )
+    default, alike, ours = (statistics.median(column) for column in zip(*rates, strict=True))
+    print(
+        f"medians: the loop {ours:.0f}, {ours / alike:.0%} of PyAV with the same threads (wanted: "
+        f"{LEAST:.0%}), {ours / default:.0%} of PyAV with its defaults"
+    )
     print(provenance())
-    return 0 if reached else 1
+    return 0 if ours >= LEAST * alike else 1
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 import pytest
 
@@ -374,3 +375,40 @@ def test_names_in_a_row():
         "a or b",
         "a, b or c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("verb", "needed"),
+    [
+        ("predict", "INPUT, -o/--output OUT"),
+        ("view", "flow, -o/--output"),
+        ("view video", "frames, --flow NAME=FOLDER, -o/--output"),
+        ("view figure", "methods | difference"),
+        (
+            "view figure methods",
+            "--image FRAME, --flow NAME=FILE, -o/--output, --truth FLOW",
+        ),
+        ("view figure difference", "--image FRAME, --flow NAME=FILE, -o/--output"),
+        ("report", "RUN, -o/--output PAGE.html"),
+        ("export", "-o/--output"),
+        ("inspect", "model, -o/--output FOLDER"),
+        ("robust", "--data PLACE, -o/--output FOLDER"),
+        ("robust learn", "-o/--output FILE.png"),
+        ("data", "check | make"),
+        ("data check", "dir"),
+        ("data make", "out"),
+        ("submit", "sintel | kitti | check"),
+        ("submit sintel", "--data FOLDER, -o/--output OUT"),
+        ("submit kitti", "--data FOLDER, -o/--output OUT"),
+        ("submit check", "path, --kind"),
+        ("attach", "checkpoint, output"),
+        ("fold", "checkpoint, output"),
+        ("convert", "checkpoint, output"),
+    ],
+)
+def test_a_verb_alone_is_told_all_that_it_needs(verb, needed, capsys):
+    assert cli.main(verb.split()) == 2
+    said = capsys.readouterr().err.partition("missing: ")[2].partition("; `lcv ")[0]
+    while (shorter := re.sub(r" \([^()]*\)", "", said)) != said:  # without what is said of each
+        said = shorter
+    assert said == needed

@@ -247,3 +247,9 @@ def test_ctrl_c_says_how_to_go_on_unless_nothing_is_kept():
 
     assert interrupted() == "finished work is kept; the same command goes on"
     assert interrupted(wanted=False) == ""
+
+
+def test_a_long_line_stays_one_line_where_nobody_looks():
+    file, text = io.StringIO(), "a note of more than forty characters, [in] one line"
+    predict_progress.Terminal(console=Console(file=file, width=40)).say(text)
+    assert file.getvalue() == f"{text}\n"
