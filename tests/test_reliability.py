@@ -34,3 +34,9 @@ def test_every_never_exactly_and_any_is_a_promise_with_a_test():
                 text = text.replace(words, "")
         strong = re.search(r".{0,50}\b(never|exactly|any)\b.{0,50}", text, re.IGNORECASE)
         assert strong is None, f"{path.name}, not in docs/reliability.md: {strong[0]}"
+
+
+def test_ci_skips_no_test_whose_material_is_missing():
+    """With CI set such a test fails; see `testing.shared`."""
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert lines.index("export CI=1") < lines.index("make test")

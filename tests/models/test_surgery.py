@@ -171,6 +171,8 @@ def test_behind_a_named_module_of_a_foreign_network(output):
     folded = fold(attached, into="encoder.last")
     torch.testing.assert_close(folded(*images).flow, by_hand)
     assert set(folded.state_dict()) == set(foreign.state_dict())
+    kinds = [each.spec.inner_product for each in (attached, folded)]
+    assert kinds == ["elliptical", "euclidean"]
 
 
 def test_a_known_family_needs_no_more_words():
