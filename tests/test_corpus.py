@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from lcv.data.listfile import listfile
-from lcv.errors import LcvError
+from lcv.errors import ArgumentError, LcvError
+from lcv.evaluate.compare import compare
+from lcv.evaluate.metrics import METRICS, metrics_from, pair_sums
 from lcv.evaluate.protocols import PROTOCOLS
-from lcv.evaluate.results import DatasetResult, PairResult, Result, read_results
+from lcv.evaluate.results import DatasetResult, PairResult, Result, read_results, write_results
+from lcv.evaluate.tables import comparison_table, dataset_tables
 from lcv.recipes import load_stages
 from lcv.train import TrainConfig
 from testing.corpus import CORPUS, keep
@@ -20,7 +25,21 @@ from testing.peak import costs
 
 MOST_BYTES, MOST_SECONDS = 200 * 10**6, 5.0
 WORDS = ("", "NaN", "1e999", "-1", "null", "[]", "{}", '"', "\\u0000", "\x1b[2J", "9" * 400, "é")
-TEXTS = {"results": read_results, "config": load_stages, "list": listfile}
+
+
+def compared(path: Path) -> list[Result]:
+    """What `lcv eval --compare` makes of a file, and `lcv eval` of its results."""
+    results = read_results(path)
+    for result in results:
+        with suppress(ArgumentError):  # both are sound, and were not measured alike
+            rows = compare(results[0], result, tuple(METRICS))
+            comparison_table(results[0], result, rows).text().encode()
+    for table in dataset_tables(results):
+        table.text().encode()
+    return results
+
+
+TEXTS = {"results": compared, "config": load_stages, "list": listfile}
 
 
 def test_no_kept_input_is_accepted_or_costs_200_mb_or_5_s():
@@ -48,9 +67,12 @@ def whole(kind: str, folder: Path) -> Path:
     """A sound file of this kind."""
     path = folder / f"a.{'txt' if kind == 'list' else 'json'}"
     if kind == "results":
-        pair = PairResult("a", "a", {"pixels/all": 10, "error/all": 1.5})
-        dataset = DatasetResult({"epe": 0.15}, (pair,), {"iters": 12, "pad": None}, {"name": "a"})
-        Result({"made": dataset}, PROTOCOLS["raft"], {}, "A").save(path)
+        flow, known = torch.ones(2, 2, 5), torch.ones(2, 5, dtype=torch.bool)
+        pairs = tuple(PairResult(n, n, pair_sums(flow, 0 * flow, known)) for n in "ab")
+        metrics = metrics_from(pair.sums for pair in pairs)
+        dataset = DatasetResult(metrics, pairs, {"iters": 12, "pad": None}, {"name": "a"})
+        result = Result({"made": dataset}, PROTOCOLS["raft"], {}, "A")
+        write_results(path, [result, replace(result, label="B")])
     elif kind == "config":
         path.write_text(json.dumps(replace(TrainConfig(), steps=3).as_dict()), encoding="utf-8")
     else:

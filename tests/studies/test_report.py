@@ -27,6 +27,7 @@ from testing.extras import needs, programs
 
 ORIGIN = {"commit": "0123456789abcdef", "modified": False, "torch": "2.13", "device": "a machine"}
 SUMS = {"pixels/all": 100, "error/all": 150.0, "outlier/all": 10, "px1/all": 50, "px3/all": 80}
+SUMS |= {"px5/all": 90, "wauc/all": 40.0}
 
 
 def evaluated(path, model="raft-small", pairs=1, datasets=("kitti2015", "middlebury"), **words):

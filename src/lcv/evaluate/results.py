@@ -12,6 +12,7 @@ from typing import Any
 from lcv.errors import ArgumentError, FileError, LcvError
 from lcv.evaluate.metrics import METRICS, metrics_from
 from lcv.evaluate.protocols import Protocol
+from lcv.evaluate.results_check import check_results
 from lcv.files import read_json, write_text
 
 FORMAT = "lcv evaluation 1"
@@ -129,10 +130,11 @@ def write_results(
 
 
 def read_results(path: str | os.PathLike[str]) -> list[Result]:
-    """The results of a file that `write_results` wrote."""
+    """The results of a file that `write_results` wrote; anything else is refused by its place."""
     path = Path(path)
     said = read_json(path, "a result that `lcv eval -o` wrote", FORMAT)
     try:
+        check_results(said)
         return [Result.from_dict(each) for each in said["results"]]
-    except (KeyError, TypeError, AttributeError, LcvError) as error:
-        raise FileError(f"{path}: is damaged or of another version: {error!r}") from None
+    except LcvError as error:
+        raise FileError(f"{path}: is damaged or of another version: {error}") from None
