@@ -150,14 +150,38 @@ def test_the_oldest_files_make_room_for_an_upload(tmp_path, monkeypatch):
     assert kept() == ["0"], "with the upload there are 950 bytes"
 
 
+@pytest.mark.parametrize("error", [None, ValueError("too many")])
+def test_an_upload_of_many_small_files_leaves_no_more_than_may_be_kept(
+    tmp_path, monkeypatch, error
+):
+    monkeypatch.setattr(gate, "MOST_KEPT_FILES", 4)
+    (tmp_path / "old.png").write_bytes(b"")
+    os.utime(tmp_path / "old.png", (1000, 1000))
+
+    async def page(scope, receive, send):
+        for age in range(10):
+            (tmp_path / f"{age}.png").write_bytes(b"")
+            os.utime(tmp_path / f"{age}.png", (3000 - age, 3000 - age))
+        if error:
+            raise error
+
+    async def send(message):
+        pass
+
+    headers = [(b"host", b"localhost"), (b"content-length", b"10")]
+    scope = {"type": "http", "method": "POST", "path": "/gradio_api/upload", "headers": headers}
+    asyncio.run(Gate(page, tmp_path)(scope, None, send))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{age}.png" for age in range(4)]
+
+
 def test_a_file_that_goes_meanwhile_takes_no_room(tmp_path, monkeypatch):
     monkeypatch.setattr(gate, "MOST_KEPT_BYTES", 1000)
     (tmp_path / "a.png").write_bytes(bytes(100))
     found = [tmp_path / "gone.png", tmp_path / "a.png"]
     folder = SimpleNamespace(rglob=lambda pattern: found)
-    gate.make_room(folder, 900)
+    gate.make_room(folder, 900, 1)
     assert (tmp_path / "a.png").exists()
-    gate.make_room(folder, 901)
+    gate.make_room(folder, 901, 1)
     assert not (tmp_path / "a.png").exists()
 
 

@@ -68,11 +68,12 @@ class Gate:
             content = await _content(receive)
             refusal = self.refusal_of(content)
             receive = _again(content, receive)
-        if refusal is None and scope["path"].rstrip("/") == UPLOAD:
-            make_room(self.folder, int(_headers(scope)["content-length"]))
         if refusal is not None:
             await _refuse(send, *refusal)
             return
+        uploading = scope["path"].rstrip("/") == UPLOAD
+        if uploading:
+            make_room(self.folder, int(_headers(scope)["content-length"]), 1)
 
         started = False
 
@@ -92,6 +93,9 @@ class Gate:
             print(f"lcv demo: {scope['path']}: {type(error).__name__}: {error}", file=sys.stderr)
             if not started:
                 await _refuse(send, 500, "the page could not answer this")
+        finally:
+            if uploading:  # how many files it brings is known only now
+                make_room(self.folder, 0, 0)
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Why a request is refused by its first lines, as (code, sentence); None where it is not."""
@@ -143,8 +147,8 @@ class Gate:
         return True
 
 
-def make_room(folder: Path, length: int) -> None:
-    """Remove the oldest files until an upload of this length fits into what the page may keep."""
+def make_room(folder: Path, length: int, more: int) -> None:
+    """Remove the oldest files until so many bytes in so many more files may be kept too."""
     files = []
     for path in folder.rglob("*"):
         try:
@@ -155,7 +159,7 @@ def make_room(folder: Path, length: int) -> None:
             files.append((status.st_mtime_ns, status.st_size, path))
     files.sort()
     total = sum(size for _, size, _ in files)
-    while files and (len(files) >= MOST_KEPT_FILES or total + length > MOST_KEPT_BYTES):
+    while files and (len(files) + more > MOST_KEPT_FILES or total + length > MOST_KEPT_BYTES):
         _, size, path = files.pop(0)
         path.unlink(missing_ok=True)
         total -= size
