@@ -44,17 +44,24 @@ def test_the_mask_follows_the_flow() -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_target_a_little_outside_is_out_of_view(strict: bool) -> None:
-    """Targets are not rounded to the pixel they lie nearest to."""
-    flow = _flow(0, 0, 3, 4).clone()
-    flow[0, :, 1, 0] = torch.tensor([-0.01, 0])
-    flow[0, :, 1, 3] = torch.tensor([0.01, 0])
-    flow[0, :, 0, 1] = torch.tensor([0, -0.01])
-    flow[0, :, 2, 1] = torch.tensor([0, 0.01])
-    seen = in_view(flow, strict=strict)[0, 0]
-    assert not seen[[1, 1, 0, 2], [0, 3, 1, 1]].any()
-    just_inside = in_view(-flow, strict=strict)[0, 0]
-    assert just_inside[[1, 1, 0, 2], [0, 3, 1, 1]].all()
+@pytest.mark.parametrize("little", [0.01, 2.0**-20])
+def test_a_target_a_little_outside_is_out_of_view(little: float, strict: bool) -> None:
+    """Targets are not rounded, neither to whole pixels nor to decimals: 2⁻²⁰ is four float32
+    roundings of the last column."""
+    outward, border = _outward(3, 4)
+    seen = in_view(little * outward, strict=strict)[0, 0]
+    assert not seen[border].any()
+    just_inside = in_view(-little * outward, strict=strict)[0, 0]
+    assert just_inside[border].all()
+
+
+def _outward(h: int, w: int) -> tuple[Tensor, tuple[list[int], list[int]]]:
+    """A float32 flow of 1 px out of view at a pixel of each border, 0 elsewhere; their rows and
+    columns."""
+    flow = torch.zeros(1, 2, h, w)
+    flow[0, 0, 1, 0], flow[0, 0, 1, -1] = -1, 1
+    flow[0, 1, 0, 1], flow[0, 1, -1, 1] = -1, 1
+    return flow, ([1, 1, 0, h - 1], [0, w - 1, 1, 1])
 
 
 @pytest.mark.parametrize("axis", [-1, -2])
@@ -159,3 +166,12 @@ def test_the_warp_error_of_the_truth_is_small_and_undefined_out_of_view():
     assert (beyond > 1e-3).any()
     assert seen.max() < 1e-3  # frame 1 is that warp, computed in the same float32
     assert warp_error(two, two, torch.zeros_like(flow)).max() < 1e-3
+
+
+def test_the_warp_error_forgives_a_hair_outside_and_no_more():
+    outward, border = _outward(3, 4)
+    image = torch.full((1, 3, 3, 4), 100.0)
+    assert warp_error(image, image, 1e-5 * outward).max() < 0.01, "a NaN is no maximum"
+    unknown = warp_error(image, image, 2e-3 * outward)[0, 0].isnan()
+    assert unknown[border].all()
+    assert unknown.sum() == 4

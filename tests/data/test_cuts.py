@@ -57,3 +57,25 @@ def test_the_threshold_of_likeness(likeness, cut):
     colours = torch.full((512,), 1 / 512)
     glances = (Glance(colours, x.reshape(1, 16, 16).expand(3, 16, 16)) for x in (a, mixed))
     assert is_cut(*glances) == cut
+
+
+def board(cells: int, dark: float, light: float) -> torch.Tensor:
+    """A chessboard of so many cells a side, (cells, cells)."""
+    odd = torch.arange(cells)[:, None] + torch.arange(cells) & 1
+    return torch.where(odd == 1, light, dark)
+
+
+@pytest.mark.parametrize(("spread", "cut"), [(0.9, False), (1.1, True)])
+def test_the_threshold_of_flatness(spread, cut):
+    """Cells that are opposites are another scene, unless they hardly differ from their mean."""
+    cells = board(16, -spread, spread).expand(3, 16, 16)
+    colours = torch.full((512,), 1 / 512)
+    assert is_cut(Glance(colours, cells), Glance(colours, -cells)) == cut
+
+
+@pytest.mark.parametrize(("cells", "cut"), [(16, True), (32, False)])
+def test_a_glance_sees_sixteen_cells_a_side_and_nothing_finer(cells, cut):
+    image = board(cells, 0.0, 200.0).repeat_interleave(3, 0).repeat_interleave(3, 1)
+    image = image.expand(1, 3, *image.shape)
+    assert glance(image).cells.shape == (3, 16, 16)
+    assert is_cut(glance(image), glance(200 - image)) == cut
