@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 # Reads each file as it is told, and prints (outcome, growth in bytes, seconds of the CPU) for each.
 CHILD = """
-import json, resource, sys, time
+import json, sys, time
 import av, h5py, numpy, PIL.Image
 import lcv
 from lcv.data.formats.flow import read_flow
@@ -27,8 +27,9 @@ if any(kind == "checkpoint" for kind, _ in jobs):
     from safetensors.torch import load
     from lcv.models.archive import read_checkpoint
     readers["checkpoint"] = read_checkpoint
-def peak():
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak():  # not ru_maxrss, which a process inherits from the one that started it
+    with open("/proc/self/status") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 start = peak()
 results = []
 for kind, path in jobs:
