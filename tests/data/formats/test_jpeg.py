@@ -11,7 +11,7 @@ from PIL import Image
 
 from data.formats.samples import some_rgb
 from lcv.data.formats.image import read_image
-from lcv.data.formats.jpeg import _blocks, _completed, _matters, _wanted, walk_jpeg
+from lcv.data.formats.jpeg import MOST_SCANS, _blocks, _completed, _matters, _wanted, walk_jpeg
 from lcv.errors import FileError
 
 
@@ -155,3 +155,15 @@ def test_blocks_of_the_fullest_channel(tmp_path):
     for factors in ((), (0x01,), (0x10,)):
         with pytest.raises(FileError, match="its frame header makes no sense"):
             _blocks(tmp_path, 8, 8, frame(*factors))
+
+
+def test_more_scans_than_encoders_write_are_refused(tmp_path):
+    content = encoded(progressive=True)
+    more = MOST_SCANS - content.count(b"\xff\xda")
+    last = content[content.rindex(b"\xff\xda") : -2]
+    path = tmp_path / "a.jpg"
+    path.write_bytes(content[:-2] + more * last + b"\xff\xd9")
+    walk_jpeg(path, 2**28)
+    path.write_bytes(content[:-2] + (more + 1) * last + b"\xff\xd9")
+    with pytest.raises(FileError, match=r"a\.jpg: holds more than 100 scans, wanted"):
+        read_image(path)

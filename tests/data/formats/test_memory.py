@@ -1,6 +1,6 @@
 """A file costs memory for the pixels it may have, never for those it claims.
 
-Readers run in a process of their own, whose greatest memory (ru_maxrss) may grow beyond its level
+Readers run in a process of their own, whose greatest memory (VmHWM) may grow beyond its level
 after the imports by 64 MiB, and by 32 bytes for every pixel that was declared and admitted.
 """
 
@@ -58,6 +58,10 @@ def hostile_flows():
         yield f"lying-{name}.npz", lying
     yield "long.npy", b"\x93NUMPY\2\0" + struct.pack("<I", 2**32 - 1) + tiny
     yield "bomb.npz", archive(bytes(2**27))
+    # Its list of contents claims more packed bytes than the whole archive has.
+    zeros = (header % (4096, 4095)).encode()
+    zeros = b"\x93NUMPY\1\0" + struct.pack("<H", len(zeros)) + zeros + bytes(8 * 4096 * 4095)
+    yield "lying-packed.npz", lying_about_packed(zeros)
     # Whole and honest about their size, but all zeros: a hundred kilobytes that unpack to a hundred megabytes.
     zeros = (header % (4000, 4000)).encode()
     zeros = b"\x93NUMPY\1\0" + struct.pack("<H", len(zeros)) + zeros + bytes(8 * 4000**2)
@@ -70,6 +74,13 @@ def archive(array):
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("flow.npy", array)
     return memory.getvalue()
+
+
+def lying_about_packed(array):
+    content = archive(array)
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        packed = file.getinfo("flow.npy").compress_size
+    return content.replace(struct.pack("<I", packed), struct.pack("<I", 2**22))
 
 
 def hostile_flo5(folder):
@@ -102,6 +113,47 @@ def hostile_images():
                 + content[at + struct.calcsize(layout) :],
             )
     yield "bomb.png", png_file(8, 6, 8, 2, bytes(2**27))
+    # A picture of 16×16 in one tile, which unpacks to 200 MB.
+    side = 14000 // 16 * 16
+    pack = zlib.compressobj(1)
+    packed = b"".join(pack.compress(bytes(side)) for _ in range(side)) + pack.flush()
+    tags = {322: side, 323: side, 324: 8, 325: len(packed), 259: 8}
+    yield "tile.tif", tiff(tags, packed)
+    # Its tags hold the same megabyte again and again, or so it says.
+    yield (
+        "tags.tif",
+        tiff({324: 8}, bytes(2**20), more=[(t, 1, 2**20, 8) for t in range(999, 1999)]),
+    )
+    page = tiff({273: 8, 279: 256}, bytes(256))
+    length = len(page) - 264
+    following = (struct.pack("<I", 264 + (number + 1) * length) for number in range(20_000))
+    yield "chain.tif", page[:264] + b"".join(page[264:-4] + place for place in following)
+    rgb = Image.fromarray(np.zeros((1600, 1600), np.uint8))
+    rgb.save(memory := io.BytesIO(), "jpeg", progressive=True)
+    content = memory.getvalue()
+    yield (
+        "scans.jpg",
+        content[:-2] + 3000 * content[content.rindex(b"\xff\xda") : -2] + b"\xff\xd9",
+    )
+
+
+def tiff(tags, data, more=()):
+    """A TIFF of 16×16 grey pixels with these tags; `data` begins at byte 8."""
+    plain = {256: 16, 257: 16, 258: 8, 259: 1, 262: 1, 277: 1, **tags}
+    entries = sorted([*((tag, 4, 1, value) for tag, value in plain.items()), *more])
+    listed = b"".join(struct.pack("<HHII", *entry) for entry in entries)
+    head = b"II*\0" + struct.pack("<I", 8 + len(data)) + data
+    return head + struct.pack("<H", len(entries)) + listed + bytes(4)
+
+
+def hostile_webp(folder):
+    """Two small frames on a canvas of 4096×4096."""
+    frames = [Image.fromarray(some_rgb(16, 16, seed)) for seed in (0, 1)]
+    frames[0].save(memory := io.BytesIO(), "webp", save_all=True, append_images=frames[1:])
+    content = bytearray(memory.getvalue())
+    content[24:30] = 2 * (4095).to_bytes(3, "little")
+    (folder / "a.webp").write_bytes(content)
+    return folder / "a.webp"
 
 
 def hostile_video(folder):
@@ -135,6 +187,7 @@ def test_what_is_refused_costs_nothing(tmp_path):
                 jobs.append(("mask", path))
     jobs += [("flow", path) for path in hostile_flo5(tmp_path)]
     jobs += [("video", path) for path in hostile_video(tmp_path)]
+    jobs.append(("video", hostile_webp(tmp_path)))
     for (kind, path), (outcome, growth, seconds) in zip(jobs, costs(jobs), strict=True):
         assert outcome.startswith(str(path)), f"{kind} {path.name}: {outcome}"
         assert growth < BASE, f"{kind} {path.name}: {growth / 2**20:.0f} MiB ({outcome})"

@@ -64,6 +64,11 @@ def test_float64_beyond_float32_is_unknown_without_a_warning(tmp_path):
     assert flow.tolist() == [[[0, 0], [1, 2]]]
 
 
+def headed(shape):
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text
+
+
 GOOD = npy(np.zeros((2, 3, 2), np.float32))
 
 
@@ -83,6 +88,9 @@ GOOD = npy(np.zeros((2, 3, 2), np.float32))
         (GOOD + b"\0", "too many, wanted 176 for an array"),
         (GOOD.replace(b"(2, 3, 2)", b"(2, 3, 9)"), r"shape \(2, 3, 9\), wanted \(H, W, 2\)"),
         (GOOD.replace(b"(2, 3, 2)", b"(2, -3, 2)"), "declares -3×2 pixels"),
+        (headed("(%s, %s, 2)" % (2 * (10**4000,))), "array: its shape has a side of more than 63"),
+        (headed("(-0x%s, 1, 2)" % ("f" * 9000)), "array: its shape has a side of more than 63"),
+        (headed("(" + "-" * 9000 + "1, 1, 2)"), "its header is nested deeper than any numpy"),
         (GOOD.replace(b"'shape'", b"'shapes'"), "damaged or not a numpy array"),
         (GOOD.replace(b"'descr'", b"__import__"), "damaged or not a numpy array"),
         (GOOD.replace(b"'<f4'", b"'|O' "), r"its flow has the type '\|O', wanted float32"),

@@ -60,7 +60,7 @@ def test_a_cut_file_is_refused(tmp_path, kind):
 def test_pictures_that_are_not_one_frame_are_refused(tmp_path):
     page = Image.fromarray(some_rgb(5, 7))
     (tmp_path / "a").write_bytes(encoded(page, "TIFF", save_all=True, append_images=[page]))
-    with pytest.raises(FileError, match="holds 2 pictures, wanted one"):
+    with pytest.raises(FileError, match="holds more than one picture, wanted one"):
         lcv.read_image(tmp_path / "a")
     (tmp_path / "b").write_bytes(encoded(Image.new("F", (5, 7)), "TIFF"))
     with pytest.raises(FileError, match="has pixels of 32 bits"):

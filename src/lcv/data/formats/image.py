@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 from PIL import BmpImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 
-from lcv.data.formats.animation import is_webp
+from lcv.data.formats.animation import check_webp, is_webp
 from lcv.data.formats.checks import (
     LIMIT_PIXELS,
     check_pixels,
-    check_unpacked,
     file_size,
     read_start,
 )
@@ -144,20 +143,7 @@ def _read_jpeg(path: Path, max_pixels: int) -> np.ndarray:
 
 
 def _read_webp(path: Path, size: int, max_pixels: int) -> np.ndarray:
-    head = read_start(path, 30)
-    if len(head) < 30 or struct.unpack_from("<I", head, 4)[0] + 8 > size:
-        raise FileError(f"{path}: cut WebP: it declares more bytes than the {size} there are")
-    kind = head[12:16]
-    if kind == b"VP8X":
-        width = 1 + int.from_bytes(head[24:27], "little")
-        height = 1 + int.from_bytes(head[27:30], "little")
-    elif kind == b"VP8L":
-        bits = int.from_bytes(head[21:25], "little")
-        width, height = 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    else:
-        width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", head, 26))
-    check_pixels(path, width, height, max_pixels)
-    check_unpacked(path, size, 4 * width * height)
+    check_webp(path, size, max_pixels)
     try:
         picture = WebPImagePlugin.WebPImageFile(io.BytesIO(path.read_bytes()))
         check_pixels(path, *picture.size, max_pixels)

@@ -22,6 +22,7 @@ START = b"\xff\xd8\xff"
 FRAMES = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 PROGRESSIVE = 0xC2
 HUFFMAN_FRAMES = {0xC0, 0xC1, PROGRESSIVE}
+MOST_SCANS = 100  # encoders write up to about a dozen, those that search for the best some more
 # In coded data, FF 00 is a byte FF, and FF D0 … FF D7 are restart points.
 NEXT_MARKER = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]", re.DOTALL)
 
@@ -38,7 +39,7 @@ class Jpeg:
 def walk_jpeg(path: Path, max_pixels: int) -> Jpeg:
     """Check the JPEG at `path` up to its end marker; see the module's head."""
     content = path.read_bytes()
-    kept, position, turned, coded = [b"\xff\xd8"], 2, 1, 0
+    kept, position, turned, coded, scans = [b"\xff\xd8"], 2, 1, 0, 0
     frame: tuple[int, bytes] | None = None
     complete: set[tuple[int, int]] = set()
     while True:
@@ -65,6 +66,12 @@ def walk_jpeg(path: Path, max_pixels: int) -> Jpeg:
         if marker == 0xDA:
             if frame is None:
                 raise FileError(f"{path}: damaged JPEG: a scan before the frame header")
+            scans += 1
+            if scans > MOST_SCANS:  # each is a pass over all pixels, whatever it holds
+                raise FileError(
+                    f"{path}: holds more than {MOST_SCANS} scans, wanted a JPEG as encoders write "
+                    f"them; the file is damaged, or, if it can be trusted, convert it to PNG"
+                )
             complete |= _completed(segment)
             found = NEXT_MARKER.search(content, position)
             if found is None:

@@ -45,7 +45,7 @@ def read_npy(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np
 
 def read_npz(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np.ndarray]:
     """(flow (H, W, 2) float32, valid (H, W) bool) from `flow` and, where it is there, `valid`."""
-    file_size(path, "a .npz file")
+    whole = file_size(path, "a .npz file")
     valid = None
     try:
         with zipfile.ZipFile(path) as archive:
@@ -55,10 +55,10 @@ def read_npz(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np
                     f"{path}: has the keys {[n.removesuffix('.npy') for n in names[:8]]}, wanted "
                     f"'flow' and, optionally, 'valid'"
                 )
-            with _member(path, archive, "flow.npy") as (file, size):
+            with _member(path, archive, "flow.npy", whole) as (file, size):
                 flow = _read_flow(path, file, size, max_pixels)
             if "valid.npy" in names:
-                with _member(path, archive, "valid.npy") as (file, size):
+                with _member(path, archive, "valid.npy", whole) as (file, size):
                     valid = _read_valid(path, file, size, flow.shape[:2])
     except DAMAGES as error:
         raise FileError(f"{path}: damaged .npz archive: {error}") from None
@@ -66,12 +66,17 @@ def read_npz(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np
 
 
 @contextmanager
-def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO[bytes], int]]:
-    """One file of the archive and the size it unpacks to; zipfile compares its CRC at the end."""
+def _member(
+    path: Path, archive: zipfile.ZipFile, name: str, whole: int
+) -> Iterator[tuple[IO[bytes], int]]:
+    """One file of the archive and the size it unpacks to; zipfile compares its CRC at the end.
+
+    whole: bytes of the archive; what a member claims to take of them may be a lie
+    """
     entry = archive.getinfo(name)
     if entry.flag_bits & 1 or entry.compress_type not in METHODS:
         raise FileError(f"{path}: {name} is encrypted or packed in a way numpy does not use")
-    check_unpacked(path, entry.compress_size, entry.file_size)
+    check_unpacked(path, min(entry.compress_size, whole), entry.file_size)
     with archive.open(entry) as file:
         yield file, entry.file_size
 
@@ -114,6 +119,13 @@ def _header(path: Path, file: IO[bytes]) -> tuple[np.dtype, bool, tuple[int, ...
         shape, fortran, dtype = read(file)
         if not all(type(side) is int for side in shape):
             raise ValueError(f"its shape is {shape}")
+        if not all(abs(side) < 2**63 for side in shape):  # Python may refuse to print such numbers
+            raise ValueError("its shape has a side of more than 63 bits")
+    except (MemoryError, RecursionError):  # of Python's parser, on brackets within brackets
+        raise FileError(
+            f"{path}: damaged or not a numpy array: its header is nested deeper than any numpy "
+            f"writes, wanted type, order and shape"
+        ) from None
     # Anyone's bytes: numpy meets them with exceptions of many classes, some without words.
     except Exception as error:
         said = " ".join(str(error).split()).partition("Header info")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from PIL import Image, TiffImagePlugin
 
 from lcv.data.formats.checks import check_pixels, check_unpacked
 from lcv.data.formats.exif import orientation, upright
+from lcv.data.formats.tiff import check_tile, largest_tile
 from lcv.errors import FileError
 
 # What Pillow's decoders raise on a damaged body, or on a file beyond their own limit.
@@ -39,11 +41,15 @@ def read_by_pillow(path: Path, kind: str, size: int, max_pixels: int) -> np.ndar
     Of colours in sixteen bits, which TIFF has, Pillow gives the upper eight.
     """
     opener = _opener(path, kind)
+    if kind == "TIFF":  # its odd tags; not undone, which threads would do to one another
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")
     try:
         with path.open("rb") as file:
+            tile = largest_tile(path, file, size) if kind == "TIFF" else 0
             picture = opener(file)
             check_pixels(path, picture.width, picture.height, max_pixels)
             check_unpacked(path, size, 4 * picture.width * picture.height)
+            check_tile(path, tile, picture.width, picture.height)
             pages = getattr(picture, "n_frames", 1)
             if pages > 1 and kind != "HEIC":  # which has a main one
                 raise FileError(

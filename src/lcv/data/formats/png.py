@@ -71,7 +71,7 @@ def walk_png(path: Path, max_pixels: int) -> Png:
         check_pixels(path, width, height, max_pixels)
         rows = _Rows(path, width, height, depth, colour, interlaced)
         check_unpacked(path, path.stat().st_size, rows.wanted)
-        stripped, exif = [SIGNATURE, _framed(kind, content)], b""
+        stripped, exif = [SIGNATURE, framed(kind, content)], b""
         palette, previous = 0, kind
         for kind, content in chunks:
             if kind == b"IDAT":
@@ -79,20 +79,20 @@ def walk_png(path: Path, max_pixels: int) -> Png:
                     _refuse(path, "image data goes on after other chunks")
                 if colour == PALETTE and not palette:
                     _refuse(path, "it has palette colours but no palette (PLTE)")
-                stripped += (_framed(kind, part) for part in rows.feed(content))
+                stripped += (framed(kind, part) for part in rows.feed(content))
             elif kind == b"PLTE":
                 if palette or rows.started or len(content) not in range(3, 769, 3):
                     _refuse(path, f"a palette (PLTE) of {len(content)} bytes, or out of place")
                 palette = len(content) // 3
                 # Beside true colours a palette is only a suggestion.
                 if colour == PALETTE:
-                    stripped.append(_framed(kind, content))
+                    stripped.append(framed(kind, content))
             elif kind == b"eXIf":
                 exif = content
             elif kind != b"IEND" and kind[:1].isupper():
                 _refuse(path, f"a {kind.decode()} chunk, which must not be here or is unknown")
             previous = kind
-    stripped += (_framed(b"IDAT", rows.finish()), _framed(b"IEND", b""))
+    stripped += (framed(b"IDAT", rows.finish()), framed(b"IEND", b""))
     palette = palette if colour == PALETTE else 0
     return Png(width, height, depth, colour, bool(interlaced), palette, b"".join(stripped), exif)
 
@@ -225,7 +225,8 @@ def _refuse(path: Path, reason: str) -> NoReturn:
     raise FileError(f"{path}: damaged PNG: {reason}; fetch or write the file again")
 
 
-def _framed(kind: bytes, content: bytes) -> bytes:
+def framed(kind: bytes, content: bytes) -> bytes:
+    """A chunk of a PNG: length, kind, content, checksum."""
     crc = zlib.crc32(content, zlib.crc32(kind))
     return struct.pack(">I4s", len(content), kind) + content + struct.pack(">I", crc)
 
@@ -244,5 +245,5 @@ def encode_png(samples: np.ndarray) -> bytes:
     rows[0, 1:] = raw[0]
     np.subtract(raw[1:], raw[:-1], out=rows[1:, 1:])
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
-    chunks = _framed(b"IHDR", header) + _framed(b"IDAT", zlib.compress(rows.tobytes(), 6))
-    return SIGNATURE + chunks + _framed(b"IEND", b"")
+    chunks = framed(b"IHDR", header) + framed(b"IDAT", zlib.compress(rows.tobytes(), 6))
+    return SIGNATURE + chunks + framed(b"IEND", b"")

@@ -1,8 +1,9 @@
 """The program that decodes videos, cameras and pipes; `lcv.data.formats.decoder` starts it.
 
 It writes a record for each frame to standard output. The pixels go into memory shared by both
-processes or, where there is none, down the same pipe. It cannot write to any file, and ends when
-nobody reads its output. Importing this module does not load PyAV; running it does.
+processes or, where there is none, down the same pipe. Except on Windows, it cannot write a byte to
+a file; it may still delete or empty files, for it is no sandbox. It ends when nobody reads its
+output. Importing this module does not load PyAV; running it does.
 """
 
 from __future__ import annotations
