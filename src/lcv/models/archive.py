@@ -31,6 +31,8 @@ from lcv.models.torch_scan import check_torch_legacy, check_torch_zip
 MAX_BYTES = 4 * 2**30
 MOST_PACKED = 20
 """How many times its size an .npz may unpack to, beyond 32 MiB; weights hardly pack at all."""
+MOST_NAMES = 4
+"""How many tensors of a file may share their numbers, on average; published ones: two, at most."""
 ENDINGS = {".npz": "npz", ".safetensors": "safetensors"}
 ENDINGS |= dict.fromkeys((".pth", ".pt", ".ckpt", ".tar"), "torch")
 NUMBERS = {
@@ -241,6 +243,7 @@ def _without_prefix(state: dict[Any, Any]) -> dict[str, Any]:
 def _check_tensors(checkpoint: Checkpoint) -> None:
     if not checkpoint.state:
         raise WeightsError(f"{checkpoint.path}: holds no tensors")
+    _check_repeats(checkpoint)
     faults = []
     for name, value in checkpoint.state.items():
         if not isinstance(value, Tensor):
@@ -258,6 +261,20 @@ def _check_tensors(checkpoint: Checkpoint) -> None:
             faults.append(f"{name} holds {bad} of {value.numel()} numbers that are NaN or infinite")
     if faults:
         raise WeightsError(f"{checkpoint.path}: " + listing(faults))
+
+
+def _check_repeats(checkpoint: Checkpoint) -> None:
+    """Refuse many names for the same numbers, each of which would be looked through again."""
+    tensors = [value for value in checkpoint.state.values() if isinstance(value, Tensor)]
+    plain = [value for value in tensors if value.layout == torch.strided and not value.is_meta]
+    storages = {s.data_ptr(): s.nbytes() for s in (value.untyped_storage() for value in plain)}
+    # What a single tensor repeats is told by its name, further on.
+    named = sum(min(v.numel() * v.itemsize, v.untyped_storage().nbytes()) for v in plain)
+    if named > 2**20 + MOST_NAMES * sum(storages.values()):
+        raise WeightsError(
+            f"{checkpoint.path}: its {len(plain)} tensors name {named} bytes, but only "
+            f"{sum(storages.values())} are there; wanted at most {MOST_NAMES} names for each"
+        )
 
 
 def listing(faults: list[str], most: int = 8) -> str:
