@@ -38,6 +38,7 @@ def test_control_characters_are_shown_and_not_sent():
         == "\\u001b]0;owned\\u0007\\u000d\\u009b31m\\u007f"
     )
     assert printable(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\\udce9"
+    assert printable("a\u202egnp.exe\u2066") == "a\\u202egnp.exe\\u2066"
 
 
 def test_one_is_singular():

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-# Control characters but tab and newline, and what is left of bytes that are no text.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Control characters but tab and newline, those that turn the direction of writing, and what is left
+# of bytes that are no text.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def counted(number: int, thing: str) -> str:

@@ -50,6 +50,7 @@ IMAGE_KINDS = {
     },
     "bmp": {},
     "ppm": {},
+    "tiff": {},
 }
 VIDEO_KINDS = {
     "mp4": {"codec": "mpeg4", "pixels": "yuv420p"},
