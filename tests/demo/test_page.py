@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -77,8 +78,19 @@ def changed(browser: Browser, name: str, before: str) -> str:
     )
 
 
+def is_laid_out(browser) -> bool:
+    """Whether every block has been where it is for a third of a second."""
+    script = (
+        "return [...document.querySelectorAll('.block')].map(e => e.getBoundingClientRect().top)"
+    )
+    before = browser.driver.execute_script(script)
+    time.sleep(0.33)
+    return before == browser.driver.execute_script(script)
+
+
 def nothing_moves_when_results_come(browser):
     until(lambda: browser.read("#layout"), "the page")
+    until(lambda: is_laid_out(browser), "a page that is laid out")  # on a busy machine, seconds
     watch(browser)
     until(lambda: "EPE" in browser.read(f"[id='numbers-{OWN}']"), "the example's numbers")
     assert moved(browser) == []
