@@ -148,7 +148,7 @@ class Gate:
 
 
 def make_room(folder: Path, length: int, more: int) -> None:
-    """Remove the oldest files until so many bytes in so many more files may be kept too."""
+    """Remove the oldest files until `more` files, of `length` bytes together, fit into the limits."""
     files = []
     for path in folder.rglob("*"):
         try:

@@ -268,7 +268,7 @@ def _check_repeats(checkpoint: Checkpoint) -> None:
     tensors = [value for value in checkpoint.state.values() if isinstance(value, Tensor)]
     plain = [value for value in tensors if value.layout == torch.strided and not value.is_meta]
     storages = {s.data_ptr(): s.nbytes() for s in (value.untyped_storage() for value in plain)}
-    # What a single tensor repeats is told by its name, further on.
+    # A single tensor that repeats its own numbers is refused by name, in `_check_tensors`.
     named = sum(min(v.numel() * v.itemsize, v.untyped_storage().nbytes()) for v in plain)
     if named > 2**20 + MOST_NAMES * sum(storages.values()):
         raise WeightsError(

@@ -132,7 +132,7 @@ class Validation:
     def __call__(self, model: nn.Module, show: Show | None = None) -> dict[str, float]:
         """Named metrics, each under the name of its dataset: "procedural/epe", …; and
         "procedural/zero_flow_epe", the EPE of no motion at all, to compare with. Without truth,
-        "films/census" and "films/zero_flow_census". Of the development sets "development/epe", their
+        "films/census" and "films/zero_flow_census". The development sets give "development/epe", their
         mean, "development/street/epe", "development/street/boundary", ….
 
         Every process measures its share, and each is given the numbers of the whole. show: is

@@ -2,7 +2,7 @@
 
 It writes a record for each frame to standard output. The pixels go into memory shared by both
 processes or, where there is none, down the same pipe. Except on Windows, it cannot write a byte to
-a file; it may still delete or empty files, for it is no sandbox. It ends when nobody reads its
+a file. It is not a sandbox: it could still delete or empty files. It ends when nobody reads its
 output. Importing this module does not load PyAV; running it does.
 """
 
