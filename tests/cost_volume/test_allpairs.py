@@ -112,6 +112,31 @@ def test_torch_equals_reference(
         assert_as_exact_as(f, p, t)
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_one_pair_without_gradients_is_a_convolution(
+    monkeypatch: pytest.MonkeyPatch, layout: torch.memory_format
+) -> None:
+    """On a CPU in float32 and more than one thread; the costs are those of the reference."""
+    inputs = _inputs(1, 64, 24, 23, dtype=torch.float32)
+    laid = [t.contiguous(memory_format=layout) for t in inputs]
+    calls, convolve = [], F.conv2d
+    monkeypatch.setattr(F, "conv2d", lambda *given: calls.append(given) or convolve(*given))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    operator = AllPairs(2, (2, 3), 0.7, "torch")
+    fast = _lookup(operator, *laid)
+    assert len(calls) == 1
+    plain = AllPairs(2, (2, 3), 0.7, "reference")
+    truth = _lookup(plain, *(t.double() for t in inputs))
+    assert_as_exact_as(fast, _lookup(plain, *inputs), truth)
+    f1, f2, coords = inputs
+    _lookup(operator, f1.clone().requires_grad_(), f2, coords)
+    _lookup(operator, f1.double(), f2.double(), coords)
+    _lookup(operator, *(t.repeat(2, 1, 1, 1) for t in inputs))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    _lookup(operator, *inputs)
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_gradients(backend: str) -> None:
     f1, f2, coords = (t.requires_grad_() for t in _inputs(2, 2, 4, 5))
@@ -207,11 +232,11 @@ def test_half_precision_costs_keep_exact_positions() -> None:
     torch.testing.assert_close(half.float(), whole, atol=0.1, rtol=0.02)
 
 
-def test_the_result_is_contiguous_and_its_gradient_may_be_anything() -> None:
+def test_the_result_lies_channels_last_and_its_gradient_may_be_anything() -> None:
     f1, f2, coords = _inputs(1, 2, 4, 6)
     f1.requires_grad_()
     out = _lookup(AllPairs(2, 1), f1, f2, coords)
-    assert out.is_contiguous()
+    assert out.is_contiguous(memory_format=torch.channels_last)
     (dense,) = torch.autograd.grad(out.sum(), f1, retain_graph=True)
     (strided,) = torch.autograd.grad(out.transpose(2, 3).contiguous().sum(), f1)
     torch.testing.assert_close(dense, strided)

@@ -207,7 +207,9 @@ def test_points_go_into_tiles_and_back() -> None:
     maps = torch.arange(2 * 13 * 11.0).view(1, 2, 13, 11)
     points = tiled._by_tile(maps)[0]
     assert points[0, :64].view(2, 2, 4, 4)[0, 1, 0].tolist() == [4, 5, 6, 7]
-    assert torch.equal(tiled._from_tiles(points.t()[:, None], 13, 11)[:, 0], maps[0])
+    assert torch.equal(
+        tiled._from_tiles(points.t()[:, None], 13, 11)[..., 0].permute(2, 0, 1), maps[0]
+    )
 
 
 def test_chunks_cover_all_points_within_the_budget() -> None:

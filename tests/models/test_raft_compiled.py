@@ -43,6 +43,15 @@ def test_an_instance_norm_written_out_is_torchs():
     assert_same(InstanceNorm(3).written_out, nn.InstanceNorm2d(3), x)
 
 
+@pytest.mark.parametrize("images", [1, 2])
+def test_an_instance_norm_is_torchs_and_one_image_stays_channels_last(images):
+    x = 5 + 3 * torch.randn(images, 3, 6, 9, dtype=torch.float64)
+    x = x.contiguous(memory_format=torch.channels_last)
+    assert_same(InstanceNorm(3), nn.InstanceNorm2d(3), x)
+    last = InstanceNorm(3)(x).is_contiguous(memory_format=torch.channels_last)
+    assert last == (images == 1)
+
+
 def test_an_instance_norm_of_half_precision_sums_in_float32():
     x = (100 + torch.randn(1, 2, 64, 64)).to(torch.bfloat16)
     found = InstanceNorm(2).written_out(x)

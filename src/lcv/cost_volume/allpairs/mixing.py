@@ -77,8 +77,10 @@ def slopes(grad: Tensor, rows: Tensor, windows: Windows, layout: Layout) -> tupl
 
 
 def as_channels(costs: Tensor, b: int, h: int, w: int) -> Tensor:
-    """(b·h·w, levels, v, u) → (b, levels·u·v, h, w), x outer."""
+    """(b·h·w, levels, v, u) → (b, levels·u·v, h, w), x outer; on a CPU channels last."""
     _, levels, v, u = costs.shape
+    if costs.is_cpu:
+        return costs.transpose(2, 3).reshape(b, h, w, levels * u * v).permute(0, 3, 1, 2)
     by_pixel = costs.view(b, h * w, levels, v, u).permute(0, 2, 4, 3, 1)  # (b, levels, u, v, h·w)
     return by_pixel.contiguous().view(b, levels * u * v, h, w)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lcv.cost_volume.allpairs import mixing
@@ -17,8 +18,26 @@ def build(f1: Tensor, f2: Tensor, layout: Layout, *, scale: float) -> Tensor:
     Pooling is linear, so pooling f2 before the product equals pooling the volume after it, and
     the pyramid comes out of the same product as the volume.
     """
-    volume = (scale * f1).flatten(2).transpose(1, 2) @ pack(f2, layout)
-    return volume.flatten(0, 1)
+    points, packed = scale * f1, pack(f2, layout)
+    if _as_convolution(points, packed):
+        last = points.contiguous(memory_format=torch.channels_last)
+        maps = F.conv2d(last, packed[0].T[:, :, None, None])
+        return maps.permute(0, 2, 3, 1).reshape(-1, layout.total)
+    return (points.flatten(2).transpose(1, 2) @ packed).flatten(0, 1)
+
+
+def _as_convolution(points: Tensor, packed: Tensor) -> bool:
+    """Whether the product is a 1×1 convolution with channels last: for one pair on a CPU.
+
+    That takes 0.6 of the time on an AMD processor, where MKL's matrix product is slow. In a single
+    thread torch gives both to MKL.
+    """
+    learns = torch.is_grad_enabled() and (points.requires_grad or packed.requires_grad)
+    usual = points.is_cpu and len(points) == 1 and points.dtype == torch.float32
+    if torch.compiler.is_compiling() or learns or not usual:
+        return False
+    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there and torch.get_num_threads() > 1
 
 
 def lookup(volume: Tensor, coords: Tensor, layout: Layout) -> Tensor:

@@ -62,7 +62,7 @@ def lookup(
     points, *packed = features
     b, _, h, w = coords.shape
     u, v = 2 * rx + 1, 2 * ry + 1
-    out = points.new_empty(b, len(packed), u, v, h, w)
+    out = points.new_empty(b, h, w, len(packed), u, v)  # channels last
     places = _by_tile(coords.to(exact_dtype(coords)))
     room = min(CHUNK, max_bytes)
     across = LARGEST**2 * -(-w // LARGEST)  # points in a row of tiles
@@ -73,8 +73,8 @@ def lookup(
         corners = _find_corners(places[frame, :, band] / 2**i, level, rx, ry)
         costs = _costs(points[frame, band], corners, level, 2**i, (u, v), room)
         bottom = min(h, top + high)
-        out[frame, i, :, :, top:bottom] = _from_tiles(costs, bottom - top, w)
-    return out.view(b, -1, h, w)
+        out[frame, top:bottom, :, i] = _from_tiles(costs, bottom - top, w)
+    return out.flatten(3).permute(0, 3, 1, 2)
 
 
 def _find_corners(places: Tensor, level: Level, rx: int, ry: int) -> Corners:
@@ -162,7 +162,7 @@ def _by_tile(maps: Tensor) -> Tensor:
 
 
 def _from_tiles(costs: Tensor, h: int, w: int) -> Tensor:
-    """The inverse, on costs (n, v, u) → (u, v, h, w)."""
+    """The inverse, on costs (n, v, u) → (h, w, u, v)."""
     _, v, u = costs.shape
-    cells = costs.view(-(-h // 8), -(-w // 8), 2, 2, 4, 4, v, u).permute(7, 6, 0, 2, 4, 1, 3, 5)
-    return cells.reshape(u, v, -(-h // 8) * 8, -(-w // 8) * 8)[:, :, :h, :w]
+    cells = costs.view(-(-h // 8), -(-w // 8), 2, 2, 4, 4, v, u).permute(0, 2, 4, 1, 3, 5, 7, 6)
+    return cells.reshape(-(-h // 8) * 8, -(-w // 8) * 8, u, v)[:h, :w]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 Norm = Callable[[int], nn.Module]
@@ -19,15 +20,19 @@ def no_norm(channels: int) -> nn.Module:
 
 
 class InstanceNorm(nn.InstanceNorm2d):
-    """torch's, written out where it is compiled for a GPU.
+    """torch's, with channels that may lie last.
 
-    torch's own is compiled as a batch norm of b·c channels, whose gradients come channels first, and
-    each has to be turned round for the convolution before it.
+    torch's own is a batch norm of b·c channels, which lie first: results, and where it is compiled
+    gradients too, have to be turned round for the convolutions beside it. A single image is a batch
+    of its own on a CPU; where it is compiled for a GPU, the norm is written out.
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        if torch.compiler.is_compiling() and input.is_cuda:
+        compiling = torch.compiler.is_compiling()
+        if compiling and input.is_cuda:
             return self.written_out(input)
+        if not compiling and input.is_cpu and len(input) == 1:
+            return F.batch_norm(input, None, None, training=True, eps=self.eps)
         return super().forward(input)
 
     def written_out(self, x: Tensor) -> Tensor:
