@@ -17,7 +17,7 @@ from lcv.data.sintel import sintel
 from lcv.errors import ArgumentError, FileError
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.reference import slow_metrics
-from lcv.evaluate.run import _truth_hash, evaluate, read_ahead
+from lcv.evaluate.run import evaluate, read_ahead
 from lcv.inner_product import InnerProduct
 from testing import datasets
 from testing.networks import Constant
@@ -209,20 +209,57 @@ def test_an_error_of_one_process_is_raised_by_all(monkeypatch):
         evaluate(Constant(), [pair], RAFT, processes=Processes())
 
 
-@pytest.mark.parametrize("change", ["a known vector", "an unknown vector", "what is known"])
-def test_the_hash_of_the_truth_changes_with_what_is_known(change):
+def truth() -> dict[str, np.ndarray]:
+    """One pixel is unknown, and one that is known does not move."""
     flow = np.random.default_rng(0).normal(size=(3, 5, 2)).astype(np.float32)
+    flow[1, 1] = 0
     valid = np.ones((3, 5), bool)
     valid[0, 0] = False
-    image = np.zeros((3, 5, 3), np.uint8)
-    other, known = flow.copy(), valid.copy()
+    return {"flow": flow, "valid": valid}
+
+
+def noted_truth(protocol=RAFT, **change) -> str:
+    """The hash that an evaluation notes."""
+    pair = Given("a", truth() | change)
+    return evaluate(Constant(), [pair], protocol).datasets["made"].pairs[0].truth
+
+
+@pytest.mark.parametrize("change", ["a known vector", "an unknown vector", "what is known"])
+def test_the_hash_of_the_truth_changes_with_what_is_known(change):
+    other = truth()
     if change == "what is known":
-        known[1, 1] = False
+        other["valid"][1, 1] = False
     else:
-        other[(2, 2) if change == "a known vector" else (0, 0)] += 1
-    before = _truth_hash(Sample(None, image, image, flow, valid))
-    after = _truth_hash(Sample(None, image, image, other, known))
-    assert (before == after) == (change == "an unknown vector")
+        other["flow"][(2, 2) if change == "a known vector" else (0, 0)] += 1
+    assert (noted_truth() == noted_truth(**other)) == (change == "an unknown vector")
+
+
+@pytest.mark.parametrize("name", ["occluded", "objects", "invalid"])
+def test_the_hash_of_the_truth_changes_with_what_its_maps_count(name):
+    """They decide the errors of hidden pixels and of objects, and what is left out."""
+    protocol = replace(RAFT, validity="not-invalid")
+    maps = np.zeros((4, 3, 5), np.uint8 if name == "objects" else bool)
+    maps[1, 1, 1] = maps[2, 1, 2] = 1
+    maps[3, 0, 0] = 1  # where nothing is known
+    none, one, other, unknown = (noted_truth(protocol, **{name: m}) for m in maps)
+    assert len({none, one, other}) == 3
+    assert none == unknown
+    assert (none == noted_truth(protocol)) == (name == "invalid")
+
+
+def test_the_hash_of_the_truth_changes_with_no_map_or_number_that_does_not_count():
+    """Sintel's `invalid` under a protocol that keeps such pixels; which object; how it is stored."""
+    marked = np.zeros((3, 5), np.uint8)
+    marked[1, 1] = 1
+    assert noted_truth(invalid=marked != 0) == noted_truth()
+    alike = {noted_truth(objects=each) for each in (marked, 2 * marked, marked.astype(np.int32))}
+    assert len(alike) == 1
+
+
+def test_the_hash_of_the_truth_changes_with_its_shape():
+    flow, valid = np.zeros((3, 5, 2), np.float32), np.ones((3, 5), bool)
+    turned = noted_truth(flow=flow.reshape(5, 3, 2), valid=valid.reshape(5, 3))
+    assert turned != noted_truth(flow=flow, valid=valid)
 
 
 def test_reading_ahead_keeps_the_order_and_ends_with_whoever_asks():

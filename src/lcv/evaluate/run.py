@@ -175,7 +175,8 @@ def _measure(
                 f"{name}, pair {record.name}: the network's flow is not a number at {bad} pixels; "
                 f"look at its weights, or evaluate in float32"
             )
-        yield index, (pair_sums(flow, truth, valid, occluded, objects), _truth_hash(sample))
+        counts = truth, valid, occluded, objects
+        yield index, (pair_sums(flow, *counts), _truth_hash(*counts))
         done[name] += 1
         if progress is not None:
             progress(name, done[name], datasets.count(name))
@@ -220,14 +221,17 @@ def tensors_of(
     return image1, image2, truth, on_device(valid), occluded, objects
 
 
-def _truth_hash(sample: Sample) -> str:
-    """Changes with every number of the truth that is known, and with where it is known."""
-    assert sample.flow is not None
-    assert sample.valid is not None
-    known = np.where(sample.valid[..., None], sample.flow, 0).astype(np.float32)
-    parts = (np.array(sample.valid.shape), np.packbits(sample.valid), known)
-    content = b"".join(part.tobytes() for part in parts)
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+def _truth_hash(
+    truth: Tensor, valid: Tensor, occluded: Tensor | None, objects: Tensor | None
+) -> str:
+    """Changes with all that `pair_sums` takes from the truth, and with nothing else."""
+    known = torch.where(valid, truth, 0).float().movedim(0, 2).cpu().numpy()
+    parts = [repr(known.shape).encode(), known.tobytes()]
+    for name, values in {"valid": valid, "occluded": occluded, "objects": objects}.items():
+        if values is not None:
+            counted = (valid & (values != 0)).cpu().numpy()
+            parts += [name.encode(), np.packbits(counted).tobytes()]
+    return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()
 
 
 def _gather(work: Callable[[], dict[int, Measured]], world: int) -> dict[int, Measured]:
