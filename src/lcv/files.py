@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import reprlib
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -47,10 +48,25 @@ def write_text(path: str | os.PathLike[str], text: str, overwrite: bool = False)
         temporary.write_text(text, encoding="utf-8")
 
 
-def read_json(path: Path, wanted: str, version: str | None = None) -> dict[str, Any]:
-    """A file of JSON with names and values. wanted: what it should be; version: its "format"."""
+SMALL = 1_000_000
+"""The bytes of a card or a configuration at most; they have a few thousand."""
+
+
+def read_json(
+    path: Path, wanted: str, version: str | None = None, most: int | None = None
+) -> dict[str, Any]:
+    """A file of JSON with names and values.
+
+    wanted: what it should be; version: its "format"; most: the bytes it may have
+    """
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(-1 if most is None else most + 1)
+        if most is not None and len(content) > most:
+            raise FileError(f"{path}: is larger than {most:,} bytes; wanted {wanted}")
+        if _is_bomb(content):
+            raise FileError(f"{path}: holds too many values for its size; wanted {wanted}")
+        said = json.loads(content.decode())
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {_reason(error)}") from None
     except (ValueError, RecursionError):
@@ -58,10 +74,18 @@ def read_json(path: Path, wanted: str, version: str | None = None) -> dict[str, 
     if not isinstance(said, dict):
         raise FileError(f"{path}: holds a {type(said).__name__}; wanted {wanted}")
     if version is not None and said.get("format") != version:
-        raise FileError(
-            f"{path}: its format is {said.get('format')!r}, not {version!r}; wanted {wanted}"
-        )
+        found = reprlib.repr(said.get("format"))
+        raise FileError(f"{path}: its format is {found}, not {version!r}; wanted {wanted}")
     return said
+
+
+def _is_bomb(content: bytes) -> bool:
+    """Whether JSON could take far more memory than the file does: up to 100 bytes for each mark.
+
+    Our own files have more than 6 bytes to a mark, however large they are.
+    """
+    marks = sum(map(content.count, (b"{", b"[", b":", b",")))
+    return marks > max(1_300_000, len(content) / 6)
 
 
 def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:

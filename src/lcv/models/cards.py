@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lcv.errors import FileError, WeightsError
-from lcv.files import check_output, read_json, whole_file, write_text
+from lcv.files import SMALL, check_output, read_json, whole_file, write_text
 from lcv.models.build import spec_of
 from lcv.models.published import PUBLISHED, sha256_of
 from lcv.models.types import tensor_of
@@ -69,7 +69,7 @@ def card_from(source: Path, notes: list[str], half: bool = False) -> Card:
 def _card_beside(weights: Path, sha256: str) -> Card | None:
     """The card of a file, or None where there is none or it is not this file's."""
     try:
-        said = read_json(card_path(weights), "the card of weights")
+        said = read_json(card_path(weights), "the card of weights", most=SMALL)
     except FileError:
         return None
     if said.get("sha256") != sha256:

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from lcv.errors import ArgumentError
-from lcv.files import read_json
+from lcv.files import SMALL, read_json
 from lcv.recipes.stored import config_from
 from lcv.train.config import Stages, TrainConfig
 from lcv.usercode import import_file, user_errors
@@ -57,7 +57,7 @@ def load_stages(name_or_path: str | os.PathLike[str]) -> Stages:
         with user_errors(path):
             return _call(module, name)
     if path.suffix == ".json":
-        content = read_json(path, "a configuration, as a run's config.json")
+        content = read_json(path, "a configuration, as a run's config.json", most=SMALL)
         if list(content) == ["stages"]:
             return {n: _stored(each, f"{name}, {n}") for n, each in content["stages"].items()}
         return {"": _stored(content, name)}

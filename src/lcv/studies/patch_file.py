@@ -18,7 +18,7 @@ from lcv.cost_volume.expect import expect
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.random import Draws
 from lcv.errors import FileError
-from lcv.files import check_output, read_json, write_text
+from lcv.files import SMALL, check_output, read_json, write_text
 
 FORMAT = "lcv patch 1"
 GREY = 127
@@ -91,7 +91,7 @@ def load_patch(path: str | os.PathLike[str]) -> Patch:
     square = np.array(picture[top : top + side, left : left + side])
     patch = Patch(path.stem, torch.from_numpy(square).permute(2, 0, 1).float().contiguous())
     try:
-        card = read_json(card_path(path), "the card of a patch")
+        card = read_json(card_path(path), "the card of a patch", most=SMALL)
     except FileError:
         return patch
     return replace(patch, card=card) if card.get("pixels_sha256") == patch.sha256 else patch

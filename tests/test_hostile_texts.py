@@ -1,0 +1,55 @@
+"""Results, configurations and lists made to be large in memory or slow, though small as files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from lcv.evaluate.metrics import pair_sums
+from lcv.evaluate.protocols import PROTOCOLS
+from lcv.evaluate.results import DatasetResult, PairResult, Result, read_results, write_results
+from testing.peak import costs
+
+MOST_BYTES, MOST_SECONDS = 200 * 10**6, 5.0
+MILLION = 10**6
+
+
+def hostile_json() -> Iterator[tuple[str, str]]:
+    """(name, text): far too many values, then as many as may be, then long ones."""
+    yield "brackets", "[" * 50 * MILLION
+    yield "nested", '{"a":' * MILLION
+    yield "numbers", '{"format": "lcv evaluation 1", "results": [' + "1.5," * 12 * MILLION + "1]}"
+    yield "empty", '{"a": [' + "{}," * 16 * MILLION + "{}]}"
+    yield "names", "{" + "".join(f'"{n:x}":0,' for n in range(2 * MILLION)) + '"":0}'
+    yield "lists", '{"a": [' + f"{'[' * 300}{']' * 300}," * 4300 + "0]}"
+    yield "texts", '{"a": [' + '"😀",' * (MILLION * 5 // 4) + "0]}"
+    yield "digits", '{"steps": ' + "9" * 10 * MILLION + "}"
+    yield "string", '{"format": "😀' + "x" * 20 * MILLION + '"}'
+
+
+@pytest.mark.parametrize("kind", ["results", "config"])
+def test_no_hostile_json_costs_200_mb_or_5_s(kind, tmp_path):
+    jobs = []
+    for name, text in hostile_json():
+        path = tmp_path / f"{name}.json"
+        path.write_text(text, encoding="utf-8")
+        jobs.append((kind, path))
+    for (_, path), (outcome, growth, seconds) in zip(jobs, costs(jobs), strict=True):
+        assert outcome.startswith(f"{path}: "), f"{path.name}: {outcome[:200]}"
+        assert len(outcome) < 500, f"{path.name}: {outcome[:200]}"
+        assert growth < MOST_BYTES, f"{path.name}: {growth / MILLION:.0f} MB ({outcome})"
+        assert seconds < MOST_SECONDS, f"{path.name}: {seconds:.1f} s ({outcome})"
+        path.unlink()
+
+
+def test_results_of_many_pairs_are_no_bomb(tmp_path):
+    """They have more values than any small file may, and more bytes to each."""
+    flow, known = torch.ones(2, 2, 5), torch.ones(2, 5, dtype=torch.bool)
+    sums = pair_sums(flow, 0 * flow, known)
+    pairs = tuple(PairResult(str(n), "", sums) for n in range(40_000))
+    dataset = DatasetResult({}, pairs, {"iters": 12, "pad": None}, {"name": "a"})
+    write_results(tmp_path / "a.json", [Result({"made": dataset}, PROTOCOLS["raft"], {}, "A")])
+    assert sum(map((tmp_path / "a.json").read_text().count, "{[:,")) > 1.3 * MILLION
+    assert len(read_results(tmp_path / "a.json")[0].datasets["made"].pairs) == 40_000
