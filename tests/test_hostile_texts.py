@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from lcv.evaluate.metrics import pair_sums
 from lcv.evaluate.protocols import PROTOCOLS
-from lcv.evaluate.results import DatasetResult, PairResult, Result, read_results, write_results
+from lcv.evaluate.results import (
+    FORMAT,
+    DatasetResult,
+    PairResult,
+    Result,
+    read_results,
+    write_results,
+)
 from testing.peak import costs
 
 MOST_BYTES, MOST_SECONDS = 200 * 10**6, 5.0
@@ -29,19 +38,48 @@ def hostile_json() -> Iterator[tuple[str, str]]:
     yield "string", '{"format": "😀' + "x" * 20 * MILLION + '"}'
 
 
-@pytest.mark.parametrize("kind", ["results", "config"])
-def test_no_hostile_json_costs_200_mb_or_5_s(kind, tmp_path):
+def hostile_results() -> Iterator[tuple[str, str]]:
+    """(name, text): sound but for a long name or a great many settings, met again and again."""
+    pair = {"name": "", "scene": "", "sums": {}}
+    call = {"iters": None, "pad": None}
+    dataset = {"metrics": {}, "pairs": [], "settings": call, "model": {}}
+    setting = call | {"headline": []}
+    name, names = "x" * 4 * MILLION, [f"y{n}" for n in range(20_000)]
+    cases: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+        "dataset": ({name: dataset | {"pairs": [pair] * 100_000}}, {"*": setting}),
+        "setting": ({}, {name: setting | {"headline": ["epe"] * 200_000}}),
+        "settings": (
+            {f"x{n}": dataset for n in range(60_000)},
+            dict.fromkeys([*names, "x"], setting),
+        ),
+    }
+    for case, (datasets, settings) in cases.items():
+        protocol = PROTOCOLS["raft"].as_dict() | {"settings": settings}
+        result = {"protocol": protocol, "provenance": {}, "datasets": datasets}
+        yield case, json.dumps({"format": FORMAT, "results": [result]})
+
+
+def refused_cheaply(kind: str, texts: Iterable[tuple[str, str]], folder: Path) -> None:
     jobs = []
-    for name, text in hostile_json():
-        path = tmp_path / f"{name}.json"
+    for name, text in texts:
+        path = folder / f"{name}.{'txt' if kind == 'list' else 'json'}"
         path.write_text(text, encoding="utf-8")
         jobs.append((kind, path))
     for (_, path), (outcome, growth, seconds) in zip(jobs, costs(jobs), strict=True):
-        assert outcome.startswith(f"{path}: "), f"{path.name}: {outcome[:200]}"
+        assert outcome.startswith(f"{path}:"), f"{path.name}: {outcome[:200]}"
         assert len(outcome) < 500, f"{path.name}: {outcome[:200]}"
         assert growth < MOST_BYTES, f"{path.name}: {growth / MILLION:.0f} MB ({outcome})"
         assert seconds < MOST_SECONDS, f"{path.name}: {seconds:.1f} s ({outcome})"
         path.unlink()
+
+
+@pytest.mark.parametrize("kind", ["results", "config"])
+def test_no_hostile_json_costs_200_mb_or_5_s(kind, tmp_path):
+    refused_cheaply(kind, hostile_json(), tmp_path)
+
+
+def test_no_hostile_results_cost_200_mb_or_5_s(tmp_path):
+    refused_cheaply("results", hostile_results(), tmp_path)
 
 
 def test_results_of_many_pairs_are_no_bomb(tmp_path):

@@ -11,6 +11,10 @@ from lcv.evaluate.metrics import METRICS
 
 MOST = 1e100
 """More than any sum of float32 errors; means and differences of such numbers stay finite."""
+LONGEST = 4096
+"""Characters of a text: those of a path. It is part of many places and many lines of a table."""
+SETTINGS = 100
+"""Of a protocol; each is held against the name of each dataset."""
 
 
 class _Kind(NamedTuple):
@@ -22,15 +26,17 @@ class _Kind(NamedTuple):
 
 
 def _is_text(value: Any) -> bool:
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return False
     # Half a character can be written in JSON, and nowhere else.
-    return isinstance(value, str) and value.encode(errors="replace").decode() == value
+    return value.encode(errors="replace").decode() == value
 
 
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= MOST
 
 
-_TEXT = _Kind("text", _is_text)
+_TEXT = _Kind(f"text of at most {LONGEST:,} characters", _is_text)
 _LIST = _Kind("a list", lambda value: isinstance(value, list))
 _NAMES = _Kind("names with values", lambda value: isinstance(value, dict))
 _BOOL = _Kind("true or false", lambda value: isinstance(value, bool))
@@ -77,7 +83,10 @@ def check_results(said: Mapping[str, Any]) -> None:
 def _protocol(place: str, protocol: Any, datasets: Mapping[str, Any]) -> None:
     _fields(place, protocol, _PROTOCOL)
     settings = protocol["settings"]
+    if len(settings) > SETTINGS:
+        raise ArgumentError(f"{place} has {len(settings)} settings, wanted at most {SETTINGS}")
     for name, setting in settings.items():
+        _kind(f"{place}.settings: the name {reprlib.repr(name)}", name, _TEXT)
         _fields(f"{place}.settings.{name}", setting, _SETTING)
         for where, metric in _items(f"{place}.settings.{name}.headline", setting["headline"]):
             _kind(where, metric, _METRIC)
