@@ -59,7 +59,10 @@ def load_stages(name_or_path: str | os.PathLike[str]) -> Stages:
     if path.suffix == ".json":
         content = read_json(path, "a configuration, as a run's config.json", most=SMALL)
         if list(content) == ["stages"]:
-            return {n: _stored(each, f"{name}, {n}") for n, each in content["stages"].items()}
+            stages = content["stages"]
+            if not isinstance(stages, dict) or not stages:
+                raise ArgumentError(f"{name}: stages is {stages!r}, wanted some by name")
+            return {n: _stored(each, f"{name}, {n}") for n, each in stages.items()}
         return {"": _stored(content, name)}
     which = did_you_mean(name, recipe_names(), 3)
     raise ArgumentError(

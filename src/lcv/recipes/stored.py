@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -58,8 +59,10 @@ def _value(hint: Any, value: Any, where: str, path: str) -> Any:
         return tuple(_value(inner[0], v, where, f"{path}[{i}]") for i, v in enumerate(value))
     if origin is dict and isinstance(value, Mapping):
         return {str(key): _value(inner[1], v, where, _join(path, key)) for key, v in value.items()}
-    if hint is Any or (hint is float and type(value) is int) or type(value) is hint:
-        return float(value) if hint is float else value
+    if hint is Any or type(value) is hint:
+        return value
+    if hint is float and type(value) is int and abs(value) <= sys.float_info.max:
+        return float(value)
     wanted = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
     raise ArgumentError(f"{where}: {path} is {value!r}, wanted {wanted}")
 
