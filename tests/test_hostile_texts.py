@@ -59,6 +59,15 @@ def hostile_results() -> Iterator[tuple[str, str]]:
         yield case, json.dumps({"format": FORMAT, "results": [result]})
 
 
+def hostile_lists() -> Iterator[tuple[str, str]]:
+    """(name, text)"""
+    yield "lines", "a b\n" * 12 * MILLION
+    yield "words", "ab " * 16 * MILLION
+    yield "quotes", "'a' " * 4 * MILLION
+    yield "comment", "#" * 50 * MILLION
+    yield "empty", "\n" * 20 * MILLION
+
+
 def refused_cheaply(kind: str, texts: Iterable[tuple[str, str]], folder: Path) -> None:
     jobs = []
     for name, text in texts:
@@ -80,6 +89,10 @@ def test_no_hostile_json_costs_200_mb_or_5_s(kind, tmp_path):
 
 def test_no_hostile_results_cost_200_mb_or_5_s(tmp_path):
     refused_cheaply("results", hostile_results(), tmp_path)
+
+
+def test_no_hostile_list_costs_200_mb_or_5_s(tmp_path):
+    refused_cheaply("list", hostile_lists(), tmp_path)
 
 
 def test_results_of_many_pairs_are_no_bomb(tmp_path):

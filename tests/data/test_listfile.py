@@ -46,6 +46,7 @@ def test_paths_are_relative_to_the_list_and_records_read(tmp_path, monkeypatch):
         ("a.png\n", r"list\.txt:1: 1 word, wanted `image1 image2 flow`"),
         ("# x\na b c d\n", r"list\.txt:2: 4 words"),
         ('"a.png b.png f.flo\n', r"list\.txt:1: a quotation mark is not closed"),
+        ("#" * 20_001, r"list\.txt:1: a line of more than 20,000 characters"),
         ("# only this\n", r"list\.txt: names no pair"),
         ("\na.png b.png f.flo\n", r"list\.txt:2: names .*a\.png, which is missing from the folder"),
     ],
@@ -66,7 +67,7 @@ def test_what_is_no_list(tmp_path):
     assert not is_list(tmp_path / "readme.txt")
     (tmp_path / "split.txt").write_text("1\n2\n")
     assert not is_list(tmp_path / "split.txt")
-    for text in ("", "# a.png b.png\n\n", "'a.png b.png\n"):
+    for text in ("", "# a.png b.png\n\n", "'a.png b.png\n", "a.png b.png " * 2000):
         (tmp_path / "odd.txt").write_text(text)
         assert is_list(tmp_path / "odd.txt") is False
 

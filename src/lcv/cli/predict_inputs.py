@@ -15,7 +15,7 @@ from lcv.data.formats.animation import is_animated
 from lcv.data.formats.decoder import Source
 from lcv.data.frames import has_pairs, pairs
 from lcv.data.layouts import IMAGE_SUFFIXES, VIDEO_SUFFIXES, files_in, natural, subfolders
-from lcv.data.listfile import split_words
+from lcv.data.listfile import lines_of
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.sources import FrameFiles, Live, Sequence, Video
 from lcv.words import counted
@@ -202,12 +202,7 @@ def _read_list(path: Path) -> list[FrameFiles]:
     image1 image2 [flow]      a pair a line; the flow, if any, is not looked at
     image                     a frame a line
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise FileError(f"{path}: not a text file, wanted lines of `image1 image2`") from None
-    split = [(n, split_words(line, f"{path}:{n}")) for n, line in enumerate(lines, start=1)]
-    entries = [(number, words) for number, words in split if words]
+    entries = list(lines_of(path, "`image1 image2`"))
     if not entries:
         raise FileError(f"{path}: names no frames; wanted lines of `image1 image2`, or of `image`")
     for number, words in entries:

@@ -86,9 +86,14 @@ class Survey:
     holdouts: tuple[Holdout, ...] = ()
 
 
-def missing_files(records: Iterable[Record]) -> list[tuple[Record, Path]]:
-    """The files that records name and that are not there; each folder is listed once."""
-    listed: dict[Path, set[str]] = {}
+def missing_files(
+    records: Iterable[Record], listed: dict[Path, set[str]] | None = None
+) -> list[tuple[Record, Path]]:
+    """The files that records name and that are not there; each folder is listed once.
+
+    listed: what is in each folder, kept from call to call
+    """
+    listed = {} if listed is None else listed
     lost = []
     for record in records:
         for path in dict.fromkeys(record.files()):

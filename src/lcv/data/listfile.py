@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from lcv.data.dataset import Dataset, Holdout, Part, Survey, missing_files
@@ -16,6 +17,9 @@ from lcv.data.layouts import FLOW_SUFFIXES, IMAGE_SUFFIXES
 from lcv.data.record import Record
 from lcv.errors import FileError
 
+LONGEST, MOST_LINES = 20_000, 5_000_000
+"""Characters of a line, which are those of three paths and more; lines of a list."""
+_COMMENT = re.compile(r"\s*#")
 _WORD = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^\s"']\S*))(?=\s|$)""")
 _TRAIN = ("train", "training")
 _VALIDATION = ("val", "valid", "validation", "test")
@@ -29,15 +33,9 @@ def listfile(path: str | os.PathLike[str], *, sparse: bool = False, strict: bool
     path = Path(path)
     if not path.is_file():
         raise FileError(f"{path}: there is no such list file")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise FileError(f"{path}: not a text file, wanted lines of `image1 image2 flow`") from None
-    records, lines = [], []
-    for number, line in enumerate(text.splitlines(), start=1):
-        words = split_words(line, f"{path}:{number}")
-        if not words:
-            continue
+    records: list[Record] = []
+    listed: dict[Path, set[str]] = {}
+    for number, words in lines_of(path, "`image1 image2 flow`"):
         if len(words) not in (2, 3):
             raise FileError(
                 f"{path}:{number}: {len(words)} word{'s' * (len(words) != 1)}, wanted "
@@ -46,37 +44,47 @@ def listfile(path: str | os.PathLike[str], *, sparse: bool = False, strict: bool
             )
         files = [path.parent / word for word in words]
         flow = files[2] if len(files) == 3 else None
-        records.append(
-            Record(
-                name=f"{path.stem}:{number}",
-                image1=files[0],
-                image2=files[1],
-                flow=flow,
-                dataset=path.stem,
-                scene=str(Path(words[0]).parent),
-                sparse=sparse or (flow is not None and flow.suffix.lower() == ".png"),
-            )
+        record = Record(
+            name=f"{path.stem}:{number}",
+            image1=files[0],
+            image2=files[1],
+            flow=flow,
+            dataset=path.stem,
+            scene=str(Path(words[0]).parent),
+            sparse=sparse or (flow is not None and flow.suffix.lower() == ".png"),
         )
-        lines.append(number)
+        for _, file in missing_files([record], listed) if strict else ():
+            raise FileError(
+                f"{path}:{number}: names {file}, which is missing from the folder {file.parent}"
+            )
+        records.append(record)
     if not records:
         raise FileError(f"{path}: names no pair; wanted lines of `image1 image2 flow`")
-    dataset = Dataset(path.stem, tuple(records))
-    lost = missing_files(dataset) if strict else []
-    if lost:
-        record, file = lost[0]
-        number = lines[records.index(record)]
-        raise FileError(
-            f"{path}:{number}: names {file}, which is missing from the folder {file.parent}"
-        )
-    return dataset
+    return Dataset(path.stem, tuple(records))
+
+
+def lines_of(path: Path, wanted: str) -> Iterator[tuple[int, list[str]]]:
+    """Number and words of every line that has words, read as they are asked for."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            lines = iter(lambda: file.readline(LONGEST + 1), "")
+            for number, line in enumerate(lines, start=1):
+                if number > MOST_LINES:
+                    raise FileError(f"{path}: has more than {MOST_LINES:,} lines")
+                if words := split_words(line, f"{path}:{number}"):
+                    yield number, words
+    except (OSError, UnicodeDecodeError):
+        raise FileError(f"{path}: not a text file, wanted lines of {wanted}") from None
 
 
 def split_words(line: str, where: str) -> list[str]:
     """The words of a line, quotes taken off; what follows a word that begins with # is a comment."""
+    if len(line) > LONGEST:
+        raise FileError(f"{where}: a line of more than {LONGEST:,} characters, which is no list's")
     words, position = [], 0
     line = line.strip().removeprefix("\ufeff")
     while position < len(line):
-        if line[position:].lstrip().startswith("#"):
+        if _COMMENT.match(line, position):
             break
         match = _WORD.match(line, position)
         if match is None:
@@ -90,8 +98,8 @@ def is_list(path: Path) -> bool:
     """Whether the first line that says anything names two images and perhaps a flow."""
     if path.suffix.lower() not in (".txt", ".list", ".lst") or not path.is_file():
         return False
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in iter(lambda: file.readline(LONGEST + 1), ""):
             try:
                 words = [Path(word).suffix.lower() for word in split_words(line, str(path))]
             except FileError:
