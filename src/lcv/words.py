@@ -23,6 +23,11 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def one_line(text: str) -> str:
+    """The same with line breaks as \\n: a name that has them must not look like a line of ours."""
+    return printable(text).replace("\n", "\\n")
+
+
 def names_near(word: str, known: Iterable[str], most: int = 1) -> list[str]:
     """Up to `most` of the known names, all in small letters, the nearest first."""
     return get_close_matches(word.lower(), list(known), most)

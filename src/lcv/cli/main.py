@@ -12,7 +12,7 @@ from typing import IO, Any
 from lcv.cli.parser import either, in_options, remember
 from lcv.errors import LcvError
 from lcv.version import __version__
-from lcv.words import did_you_mean, printable
+from lcv.words import did_you_mean, one_line, printable
 
 VERBS = {
     "predict": "flow for a pair, a folder, a glob, a video, a camera",
@@ -94,7 +94,7 @@ def _main(arguments: list[str] | None) -> int:
     except LcvError as error:
         if debug:
             raise
-        print(f"lcv: {in_options(str(error))}", file=sys.stderr)
+        print(f"lcv: {one_line(in_options(str(error)))}", file=sys.stderr)
         return 2
     except (MemoryError, RecursionError) as error:
         if debug:

@@ -15,7 +15,7 @@ from lcv.cli.progress import told_to_go_on
 from lcv.errors import ArgumentError, LcvError
 from lcv.memory import parse_bytes
 from lcv.models.named import check_named
-from lcv.words import counted
+from lcv.words import counted, one_line
 
 if TYPE_CHECKING:
     from lcv.cli.predict_inputs import Inputs
@@ -372,7 +372,7 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
 
 def _failures(summary: Summary) -> str:
     """Everything that could not be done, by name."""
-    lines = [f"  {reason}" for reason in [*summary.failures][:SHOWN_FAILURES]]
+    lines = [f"  {one_line(reason)}" for reason in [*summary.failures][:SHOWN_FAILURES]]
     if len(summary.failures) > SHOWN_FAILURES:
         lines.append(f"  and {len(summary.failures) - SHOWN_FAILURES} more")
     if not summary.done + summary.there:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from lcv.predict.job import Listener
-from lcv.words import counted
+from lcv.words import counted, one_line
 
 LINE_SECONDS = 30.0
 
@@ -58,7 +58,7 @@ class Terminal(Listener):
     def say(self, text: str) -> None:
         if not self.quiet:
             # Plain text: a bracket in a name is no markup, and a log file wants whole lines.
-            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self.console.print(one_line(text), markup=False, highlight=False, soft_wrap=True)
 
     def start(self) -> None:
         for note in self.notes:
@@ -67,7 +67,7 @@ class Terminal(Listener):
     def begin(self, name: str, pairs: int | None) -> None:
         if self.task is not None:
             self.progress.remove_task(self.task)
-        self.task = self.progress.add_task(name, total=pairs, speed="")
+        self.task = self.progress.add_task(one_line(name), total=pairs, speed="")
         self.name, self.total, self.left = name, pairs, pairs
         self.times.clear()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lcv.words import printable
+from lcv.words import one_line
 
 Tell = Callable[[str, int, int], None]
 """Called with what is done, how many of it, and of how many."""
@@ -26,7 +26,7 @@ def bars(label: str = "", *, wanted: bool = True) -> Iterator[Tell | None]:
 
         def tell(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                name = printable(f"{label}: {what}" if label else what)
+                name = one_line(f"{label}: {what}" if label else what)
                 tasks[what] = bar.add_task(name, total=total)
             bar.update(tasks[what], completed=done, total=total)
 
@@ -42,7 +42,7 @@ def one_bar() -> Iterator[Tell | None]:
     with _drawn() as bar:
         task = bar.add_task("", total=None)
         yield lambda what, done, total: bar.update(
-            task, description=printable(what), completed=done, total=total
+            task, description=one_line(what), completed=done, total=total
         )
 
 
@@ -57,7 +57,10 @@ def one_bar_or_lines(every: int = 1) -> Iterator[Tell]:
 
         def say(what: str, done: int, total: int) -> None:
             if done % every == 0 or done == total:
-                print(f"{done}/{total}  {time.monotonic() - start:.0f} s  {what}", file=sys.stderr)
+                print(
+                    f"{done}/{total}  {time.monotonic() - start:.0f} s  {one_line(what)}",
+                    file=sys.stderr,
+                )
 
         yield say
 

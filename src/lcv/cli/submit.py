@@ -11,7 +11,7 @@ from lcv.cli.parser import Parser, device_name, whole
 from lcv.cli.progress import one_bar, told_to_go_on
 from lcv.errors import ArgumentError
 from lcv.models.named import check_named
-from lcv.words import counted
+from lcv.words import counted, one_line
 
 if TYPE_CHECKING:
     from lcv.evaluate.submission_check import Fault
@@ -135,7 +135,7 @@ def _check(chosen: argparse.Namespace) -> int:
         chosen.path, chosen.kind, data=chosen.data, official=not chosen.partial
     )
     for line in _told(faults):
-        print(line)
+        print(one_line(line))
     if faults:
         print(f"{chosen.path}: {len(faults)} fault{'s' if len(faults) > 1 else ''} found")
         return 1

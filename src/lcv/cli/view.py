@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lcv.cli import view_files
 from lcv.cli.parser import Parser, positive, whole
 from lcv.errors import ArgumentError
+from lcv.words import one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,7 +142,7 @@ def _pictures(chosen: argparse.Namespace) -> int:
         # Not before: what cannot be drawn leaves no empty folder behind.
         make_folder(path.parent)
         write_image(path, picture, overwrite=chosen.overwrite)
-        print(f"{path}: {words}")
+        print(one_line(f"{path}: {words}"))
     return 0
 
 

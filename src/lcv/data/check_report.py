@@ -9,7 +9,7 @@ from typing import Any
 
 from lcv.data.inspection import TruthFacts
 from lcv.data.truth_test import Duel
-from lcv.words import counted
+from lcv.words import counted, one_line
 
 SHOWN = 20
 
@@ -182,7 +182,7 @@ class Report:
         ]
         count = len(self.problems)
         out.append("verdict: fine" if self.fine else f"verdict: wrong ({count} found)")
-        return "\n".join(out)
+        return "\n".join(map(one_line, out))
 
 
 def _result(duel: Duel) -> str:

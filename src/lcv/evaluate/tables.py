@@ -11,7 +11,7 @@ from lcv.evaluate.compare import Difference
 from lcv.evaluate.metrics import METRICS
 from lcv.evaluate.protocols import PROTOCOLS, STORAGE, VALIDITY, Protocol, call_words
 from lcv.evaluate.results import DatasetResult, Result
-from lcv.words import printable
+from lcv.words import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,13 +34,16 @@ class Grid:
         """How many letters wide it is when it is drawn with frames."""
         return sum(self._widths()) + 3 * len(self.columns) + 1
 
+    def _lines(self) -> list[list[str]]:
+        return [[one_line(cell) for cell in line] for line in (self.columns, *self.rows)]
+
     def _widths(self) -> list[int]:
-        lines = [self.columns, *self.rows]
+        lines = self._lines()
         return [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
 
     def text(self) -> str:
         """In plain letters, for files and where rich is not."""
-        lines, widths = [self.columns, *self.rows], self._widths()
+        lines, widths = self._lines(), self._widths()
         drawn = [
             "  ".join(
                 cell.ljust(width) if i < self.words else cell.rjust(width)
@@ -51,7 +54,9 @@ class Grid:
         across = "-" * (sum(widths) + 2 * len(widths) - 2)
         if self.rule:
             drawn.insert(1 + self.rule, across)
-        return "\n".join([self.title, drawn[0], across, *drawn[1:], self.caption, ""])
+        return "\n".join(
+            [one_line(self.title), drawn[0], across, *drawn[1:], one_line(self.caption), ""]
+        )
 
     def show(self) -> None:
         """Drawn on a terminal that is wide enough; else in plain letters, which are never cut."""
@@ -71,15 +76,16 @@ class Grid:
         from rich.table import Table
 
         table = Table(
-            title=printable(self.title),
-            caption=printable(self.caption),
+            title=one_line(self.title),
+            caption=one_line(self.caption),
             title_justify="left",
             caption_justify="left",
         )
-        for i, name in enumerate(self.columns):
-            table.add_column(printable(name), justify="left" if i < self.words else "right")
-        for i, row in enumerate(self.rows, start=1):
-            table.add_row(*map(printable, row), end_section=i == self.rule)
+        columns, *rows = self._lines()
+        for i, name in enumerate(columns):
+            table.add_column(name, justify="left" if i < self.words else "right")
+        for i, row in enumerate(rows, start=1):
+            table.add_row(*row, end_section=i == self.rule)
         return table
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lcv.train.config import TrainConfig
-from lcv.words import printable
+from lcv.words import one_line
 
 
 class Terminal:
@@ -30,7 +30,7 @@ class Terminal:
             console=self.console,
         )
         self.steps = config.steps
-        self.task = self.progress.add_task(printable(config.folder), total=config.steps, numbers="")
+        self.task = self.progress.add_task(one_line(config.folder), total=config.steps, numbers="")
 
     def __enter__(self) -> Terminal:
         if self.console.is_terminal:
@@ -56,7 +56,7 @@ class Terminal:
 
     def _say(self, line: str) -> None:
         # Plain text: a bracket in a name is no markup, and a log file wants whole lines.
-        self.console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        self.console.print(one_line(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def train_line(entry: dict[str, Any]) -> str:
