@@ -158,12 +158,15 @@ def test_blocks_of_the_fullest_channel(tmp_path):
 
 
 def test_more_scans_than_encoders_write_are_refused(tmp_path):
-    content = encoded(progressive=True)
+    """Of a black picture, whose last scan may come again and again and changes nothing."""
+    black = Image.new("RGB", (61, 45))
+    black.save(memory := io.BytesIO(), "JPEG", progressive=True)
+    content = memory.getvalue()
     more = MOST_SCANS - content.count(b"\xff\xda")
     last = content[content.rindex(b"\xff\xda") : -2]
     path = tmp_path / "a.jpg"
     path.write_bytes(content[:-2] + more * last + b"\xff\xd9")
-    walk_jpeg(path, 2**28)
+    assert not read_image(path).any()
     path.write_bytes(content[:-2] + (more + 1) * last + b"\xff\xd9")
     with pytest.raises(FileError, match=r"a\.jpg: holds more than 100 scans, wanted"):
         read_image(path)

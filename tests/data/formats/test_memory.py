@@ -126,7 +126,7 @@ def hostile_images():
     )
     page = tiff({273: 8, 279: 256}, bytes(256))
     length = len(page) - 264
-    following = (struct.pack("<I", 264 + (number + 1) * length) for number in range(20_000))
+    following = (struct.pack("<I", 264 + (number + 1) * length) for number in range(100_000))
     yield "chain.tif", page[:264] + b"".join(page[264:-4] + place for place in following)
     rgb = Image.fromarray(np.zeros((1600, 1600), np.uint8))
     rgb.save(memory := io.BytesIO(), "jpeg", progressive=True)
