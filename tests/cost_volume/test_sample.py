@@ -37,9 +37,10 @@ def test_values_by_hand(x: float, y: float, value: float) -> None:
     assert sample(RAMP, _at(x, y)).item() == pytest.approx(value, abs=1e-12)
 
 
+@pytest.mark.parametrize("size", [(4, 9), (9, 4)])
 @pytest.mark.parametrize("far", [1e3, 1e30, float("inf"), -1e30, -float("inf")])
-def test_far_outside_is_exactly_zero_and_flat(far: float) -> None:
-    x = torch.rand(1, 2, 4, 5, requires_grad=True)
+def test_far_outside_is_exactly_zero_and_flat(far: float, size: tuple[int, int]) -> None:
+    x = torch.rand(1, 2, *size, requires_grad=True)
     for place in ([far, 1.0], [1.0, far], [far, -far]):
         coords = torch.tensor(place).view(1, 2, 1, 1).requires_grad_()
         out = sample(x, coords)

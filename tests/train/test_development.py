@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from lcv.models.types import FlowOutput
-from lcv.train import run
+from lcv.train import development, run
 from lcv.train.checkpoint import read
 from lcv.train.development import (
     AT_ONCE,
@@ -94,10 +94,10 @@ def test_regions_are_apart():
 
 
 def test_every_set_and_region_is_told_and_pairs_are_made_once(tiny, development_sets):
-    development = Development(tiny(), Processes(0, 1, torch.device("cpu")), None)
-    first = development(Wrong(), {})
+    measure = Development(tiny(), Processes(0, 1, torch.device("cpu")), None)
+    first = measure(Wrong(), {})
     made = list(development_sets)
-    again = development(Wrong(), {})
+    again = measure(Wrong(), {})
     assert development_sets == made  # kept
     assert torch.equal(first.errors, again.errors)
     assert len(made) == 2 * PAIRS // AT_ONCE
@@ -110,6 +110,20 @@ def test_every_set_and_region_is_told_and_pairs_are_made_once(tiny, development_
     assert numbers["split/boundary"] == pytest.approx((9 * mean + 8 * moved) / 17)
     assert numbers["split/epe"] == pytest.approx((mean + moved) / 2)
     assert numbers["epe"] == pytest.approx((mean + (mean + moved) / 2) / 2)
+
+
+def test_the_sets_are_painted_with_the_held_out_textures(tiny, development_sets, monkeypatch):
+    make, painted = development.development_batch, []
+
+    def noted(name, indices, size, device, textures):
+        painted.append(textures)
+        return make(name, indices, size, device, textures)
+
+    monkeypatch.setattr(development, "texture_bank", lambda data, part, device: (data, part))
+    monkeypatch.setattr(development, "development_batch", noted)
+    config = tiny()
+    Development(config, Processes(0, 1, torch.device("cpu")), None)(Wrong(), {})
+    assert painted == [(config.data, "held-out")] * len(development_sets)
 
 
 class Added(Processes):
