@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from lcv.data import listfile
 from lcv.evaluate.metrics import pair_sums
 from lcv.evaluate.protocols import PROTOCOLS
 from lcv.evaluate.results import (
@@ -19,6 +20,7 @@ from lcv.evaluate.results import (
     read_results,
     write_results,
 )
+from lcv.files import SMALL
 from testing.peak import costs
 
 MOST_BYTES, MOST_SECONDS = 200 * 10**6, 5.0
@@ -36,6 +38,14 @@ def hostile_json() -> Iterator[tuple[str, str]]:
     yield "texts", '{"a": [' + '"😀",' * (MILLION * 5 // 4) + "0]}"
     yield "digits", '{"steps": ' + "9" * 10 * MILLION + "}"
     yield "string", '{"format": "😀' + "x" * 20 * MILLION + '"}'
+
+
+def hostile_configs() -> Iterator[tuple[str, str]]:
+    """(name, text): below the limit of a configuration's size."""
+    yield "nested", '{"a":' * 150_000
+    yield "stages", '{"stages": [' + "1," * 400_000 + "1]}"
+    yield "steps", '{"steps": "' + "x" * 900_000 + '"}'
+    yield "numbers", '{"seed": [' + "1," * 400_000 + "1]}"
 
 
 def hostile_results() -> Iterator[tuple[str, str]]:
@@ -71,7 +81,7 @@ def hostile_lists() -> Iterator[tuple[str, str]]:
 def refused_cheaply(kind: str, texts: Iterable[tuple[str, str]], folder: Path) -> None:
     jobs = []
     for name, text in texts:
-        path = folder / f"{name}.{'txt' if kind == 'list' else 'json'}"
+        path = folder / f"{name}.{'json' if kind in ('results', 'config') else 'txt'}"
         path.write_text(text, encoding="utf-8")
         jobs.append((kind, path))
     for (_, path), (outcome, growth, seconds) in zip(jobs, costs(jobs), strict=True):
@@ -82,17 +92,32 @@ def refused_cheaply(kind: str, texts: Iterable[tuple[str, str]], folder: Path) -
         path.unlink()
 
 
-@pytest.mark.parametrize("kind", ["results", "config"])
-def test_no_hostile_json_costs_200_mb_or_5_s(kind, tmp_path):
-    refused_cheaply(kind, hostile_json(), tmp_path)
+def test_no_hostile_json_costs_200_mb_or_5_s(tmp_path):
+    refused_cheaply("results", hostile_json(), tmp_path)
+
+
+def test_no_hostile_configuration_costs_200_mb_or_5_s(tmp_path):
+    small = dict(hostile_configs())
+    assert all(len(text) < SMALL for text in small.values())
+    large = ("large", '{"steps": 1' + " " * SMALL + "}")
+    refused_cheaply("config", [*small.items(), large], tmp_path)
 
 
 def test_no_hostile_results_cost_200_mb_or_5_s(tmp_path):
     refused_cheaply("results", hostile_results(), tmp_path)
 
 
-def test_no_hostile_list_costs_200_mb_or_5_s(tmp_path):
-    refused_cheaply("list", hostile_lists(), tmp_path)
+@pytest.mark.parametrize("kind", ["list", "frames"])
+def test_no_hostile_list_costs_200_mb_or_5_s(kind, tmp_path):
+    refused_cheaply(kind, hostile_lists(), tmp_path)
+
+
+def test_a_text_of_empty_lines_is_soon_no_list(tmp_path, monkeypatch):
+    monkeypatch.setattr(listfile, "MOST_LINES", 5)
+    (tmp_path / "a.txt").write_text("\n" * 6 + "a.png b.png\n")
+    assert not listfile.is_list(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_text("\n" * 5 + "a.png b.png\n")
+    assert listfile.is_list(tmp_path / "a.txt")
 
 
 def test_results_of_many_pairs_are_no_bomb(tmp_path):

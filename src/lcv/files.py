@@ -49,7 +49,7 @@ def write_text(path: str | os.PathLike[str], text: str, overwrite: bool = False)
 
 
 SMALL = 1_000_000
-"""The bytes of a card or a configuration at most; they have a few thousand."""
+"""The most bytes that a card or a configuration may have; real ones have a few thousand."""
 
 
 def read_json(

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from rich.progress import Progress
 
 import lcv
 from lcv.cli import main as cli
@@ -57,6 +58,19 @@ def lines() -> None:
         tell(NAME, 1, 2)
 
 
+def bars() -> None:
+    bar = Progress(console=Console(file=io.StringIO()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress, "_is_terminal", lambda: True)
+        patch.setattr(progress, "_drawn", lambda: bar)
+        with progress.bars() as several, progress.one_bar() as one:
+            several(NAME, 1, 2)
+            one(NAME, 1, 2)
+    first, second = (task.description for task in bar.tasks)
+    assert first == second
+    print(first)
+
+
 def table() -> None:
     print(Grid(NAME, (NAME, "b"), ((NAME, "1"),), NAME).text())
 
@@ -85,6 +99,7 @@ PLACES = [
     prediction_on_a_terminal,
     training,
     lines,
+    bars,
     table,
     drawn_table,
     check,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lcv.cli import predict
+from lcv.cli.main import main
 from lcv.errors import ArgumentError, LcvError
 from lcv.predict.job import Summary
 from lcv.predict.selection import Shard
@@ -65,6 +66,19 @@ def test_twenty_failures_are_named_and_the_others_counted(count):
     for some in (Summary(done=1, failures=reasons), Summary(there=1, failures=reasons)):
         lines = predict._failures(some).splitlines()
         assert lines == ["everything is done except:", *shown, hint]
+
+
+def test_several_failures_are_told_a_line_each(tmp_path, capsys):
+    for shot in ("one", "two"):
+        (tmp_path / shot).mkdir()
+        for name in ("1.png", "2.png"):
+            (tmp_path / shot / name).write_bytes(b"no picture")
+    words = ["predict", str(tmp_path), "-o", str(tmp_path / "out"), "--model", "raft-small"]
+    assert main(words) == 2
+    first, *lines = capsys.readouterr().err.splitlines()[-3:]
+    assert first == "lcv: nothing could be done:"
+    for line, shot in zip(lines, ("one", "two"), strict=True):
+        assert line.startswith(f"  {tmp_path / shot / '1.png'}: ")
 
 
 def test_only_what_was_said_counts_as_given():

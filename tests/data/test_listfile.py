@@ -46,7 +46,7 @@ def test_paths_are_relative_to_the_list_and_records_read(tmp_path, monkeypatch):
         ("a.png\n", r"list\.txt:1: 1 word, wanted `image1 image2 flow`"),
         ("# x\na b c d\n", r"list\.txt:2: 4 words"),
         ('"a.png b.png f.flo\n', r"list\.txt:1: a quotation mark is not closed"),
-        ("#" * 20_001, r"list\.txt:1: a line of more than 20,000 characters"),
+        ("#" * 20_001, r"list\.txt:1: is longer than 20,000 characters"),
         ("# only this\n", r"list\.txt: names no pair"),
         ("\na.png b.png f.flo\n", r"list\.txt:2: names .*a\.png, which is missing from the folder"),
     ],

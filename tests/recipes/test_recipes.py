@@ -242,7 +242,9 @@ def test_a_runs_configuration_is_a_recipe(tmp_path):
         load_recipe(path)
     for stages in ("5", "{}"):
         path.write_text(f'{{"stages": {stages}}}')
-        with pytest.raises(ArgumentError, match=f"config.json: stages is {stages}, wanted some by"):
+        with pytest.raises(
+            ArgumentError, match=f"config.json: stages is {stages}, wanted stages by"
+        ):
             load_stages(path)
     with pytest.raises(FileError, match="cannot be read: No such file"):
         load_recipe(tmp_path / "none.json")
@@ -270,7 +272,7 @@ def test_an_unknown_recipe_names_the_known_ones():
         ({"data": {"parts": {}}}, "data.parts is {}, wanted tuple"),
         ({"model": 3}, "model is int, wanted names and values"),
         ({"validation": {"x": 3}}, "validation.x is 3, wanted str"),
-        ({"optim": {"lr": 10**400}}, "optim.lr is 10{400}, wanted float"),
+        ({"optim": {"lr": 10**400}}, r"optim.lr is 10+\.\.\.0+, wanted float"),
         ({"loss": {"iters": 1.5}}, "loss.iters is 1.5, wanted int"),
     ],
 )

@@ -27,11 +27,13 @@ if any(kind == "checkpoint" for kind, _ in jobs):
     from safetensors.torch import load
     from lcv.models.archive import read_checkpoint
     readers["checkpoint"] = read_checkpoint
-if any(kind in ("results", "config", "list") for kind, _ in jobs):
+if any(kind in ("results", "config", "list", "frames") for kind, _ in jobs):
+    from lcv.cli.predict_inputs import find_inputs
     from lcv.data.listfile import listfile
     from lcv.evaluate.results import read_results
     from lcv.recipes import load_stages
     readers |= {"results": read_results, "config": load_stages, "list": listfile}
+    readers["frames"] = lambda path: find_inputs([path])
 def peak():  # not ru_maxrss, which a process inherits from the one that started it
     with open("/proc/self/status") as file:
         return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
@@ -61,7 +63,7 @@ class Cost(NamedTuple):
 def costs(jobs: Iterable[tuple[str, Path]]) -> list[Cost]:
     """What it costs to read each (kind, path).
 
-    kind: flow, image, mask, video, checkpoint, results, config, list
+    kind: flow, image, mask, video, checkpoint, results, config, list, and frames: one for predict
     """
     done = subprocess.run(
         [sys.executable, "-c", CHILD],

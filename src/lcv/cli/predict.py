@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lcv.cli.parser import Parser, device_name, frames, in_options, seconds, whole
 from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
 from lcv.cli.progress import told_to_go_on
-from lcv.errors import ArgumentError, LcvError
+from lcv.errors import ArgumentError
 from lcv.memory import parse_bytes
 from lcv.models.named import check_named
 from lcv.words import counted, one_line
@@ -43,13 +43,15 @@ def run(arguments: list[str]) -> int:
         return _to_stdout(chosen, inputs)
     summary = _run(chosen, inputs)
     failures = list(summary.failures.values())
-    if failures and not summary.done + summary.there:
-        raise failures[0] if len(failures) == 1 else LcvError(_failures(summary))
-    if not chosen.quiet:
+    nothing = not summary.done + summary.there
+    if len(failures) == 1 and nothing:
+        raise failures[0]
+    if not chosen.quiet and not (failures and nothing):
         _report(chosen, summary)
     if failures:
         print(f"lcv: {in_options(_failures(summary))}", file=sys.stderr)
-    return 1 if failures else 0
+        return 2 if nothing else 1
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -361,7 +363,7 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     which = "" if chosen.shard.total == 1 else f"shard {chosen.shard.number}/{chosen.shard.total}: "
     print(f"{which}{', '.join(parts)}: {chosen.output}")
     for clip in summary.clips:
-        print(f"clip: {clip}")
+        print(one_line(f"clip: {clip}"))
     if summary.scales and chosen.scale is None:
         low, high = min(summary.scales), max(summary.scales)
         if low == high:

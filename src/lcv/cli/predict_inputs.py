@@ -202,20 +202,19 @@ def _read_list(path: Path) -> list[FrameFiles]:
     image1 image2 [flow]      a pair a line; the flow, if any, is not looked at
     image                     a frame a line
     """
-    entries = list(lines_of(path, "`image1 image2`"))
-    if not entries:
-        raise FileError(f"{path}: names no frames; wanted lines of `image1 image2`, or of `image`")
-    for number, words in entries:
-        if len(words) > 3 or (len(words) == 1) != (len(entries[0][1]) == 1):
+    entries: list[tuple[int, list[str]]] = []
+    for number, words in lines_of(path, "`image1 image2`"):
+        if len(words) > 3 or (entries and (len(words) == 1) != (len(entries[0][1]) == 1)):
             raise FileError(
                 f"{path}:{number}: {len(words)} words, wanted `image1 image2` on every line, or one "
                 f"image on every line; put a path with spaces into quotes"
             )
-    named = ((number, path.parent / word) for number, words in entries for word in words[:2])
-    lost = [(number, file) for number, file in named if not file.exists()]
-    if lost:
-        more = f" ({counted(len(lost) - 1, 'more file')} missing)" if len(lost) > 1 else ""
-        raise FileError(f"{path}:{lost[0][0]}: names {lost[0][1]}, and there is no such file{more}")
+        for file in (path.parent / word for word in words[:2]):
+            if not file.exists():
+                raise FileError(f"{path}:{number}: names {file}, and there is no such file")
+        entries.append((number, words))
+    if not entries:
+        raise FileError(f"{path}: names no frames; wanted lines of `image1 image2`, or of `image`")
     if len(entries[0][1]) == 1:
         if len(entries) < 2:
             raise FileError(f"{path}: names one frame only; flow needs at least two")

@@ -137,8 +137,9 @@ def _check(chosen: argparse.Namespace) -> int:
     for line in _told(faults):
         print(one_line(line))
     if faults:
-        print(f"{chosen.path}: {len(faults)} fault{'s' if len(faults) > 1 else ''} found")
+        print(one_line(f"{chosen.path}: {counted(len(faults), 'fault')} found"))
         return 1
     blind = chosen.kind == "kitti" and chosen.data is None
-    print(f"{chosen.path}: no fault found{'; sizes need --data to be checked' if blind else ''}")
+    more = "; sizes need --data to be checked" if blind else ""
+    print(one_line(f"{chosen.path}: no fault found{more}"))
     return 0

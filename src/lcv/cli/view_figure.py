@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lcv.cli import view, view_files
 from lcv.cli.parser import Parser, positive, whole
 from lcv.errors import ArgumentError
+from lcv.words import one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +83,7 @@ def _methods(chosen: argparse.Namespace) -> int:
         frames, flows, truth, style=style, numbers=numbers, scale=scale, width=chosen.width
     )
     for name, number in numbers.items():
-        print(f"{name}: {number}")
+        print(one_line(f"{name}: {number}"))
     return _write(chosen, figure)
 
 

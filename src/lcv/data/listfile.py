@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import IO
 
 from lcv.data.dataset import Dataset, Holdout, Part, Survey, missing_files
 from lcv.data.layouts import FLOW_SUFFIXES, IMAGE_SUFFIXES
@@ -18,7 +20,7 @@ from lcv.data.record import Record
 from lcv.errors import FileError
 
 LONGEST, MOST_LINES = 20_000, 5_000_000
-"""Characters of a line, which are those of three paths and more; lines of a list."""
+"""The most characters in a line (three long paths fit) and the most lines in a list."""
 _COMMENT = re.compile(r"\s*#")
 _WORD = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^\s"']\S*))(?=\s|$)""")
 _TRAIN = ("train", "training")
@@ -53,7 +55,8 @@ def listfile(path: str | os.PathLike[str], *, sparse: bool = False, strict: bool
             scene=str(Path(words[0]).parent),
             sparse=sparse or (flow is not None and flow.suffix.lower() == ".png"),
         )
-        for _, file in missing_files([record], listed) if strict else ():
+        if strict and (lost := missing_files([record], listed)):
+            file = lost[0][1]
             raise FileError(
                 f"{path}:{number}: names {file}, which is missing from the folder {file.parent}"
             )
@@ -67,20 +70,26 @@ def lines_of(path: Path, wanted: str) -> Iterator[tuple[int, list[str]]]:
     """Number and words of every line that has words, read as they are asked for."""
     try:
         with path.open(encoding="utf-8") as file:
-            lines = iter(lambda: file.readline(LONGEST + 1), "")
-            for number, line in enumerate(lines, start=1):
+            for number, line in enumerate(_lines(file), start=1):
                 if number > MOST_LINES:
                     raise FileError(f"{path}: has more than {MOST_LINES:,} lines")
                 if words := split_words(line, f"{path}:{number}"):
                     yield number, words
-    except (OSError, UnicodeDecodeError):
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
         raise FileError(f"{path}: not a text file, wanted lines of {wanted}") from None
+
+
+def _lines(file: IO[str]) -> Iterator[str]:
+    """One line more than a list may have, and one character more in each, at most."""
+    return islice(iter(lambda: file.readline(LONGEST + 1), ""), MOST_LINES + 1)
 
 
 def split_words(line: str, where: str) -> list[str]:
     """The words of a line, quotes taken off; what follows a word that begins with # is a comment."""
     if len(line) > LONGEST:
-        raise FileError(f"{where}: a line of more than {LONGEST:,} characters, which is no list's")
+        raise FileError(f"{where}: is longer than {LONGEST:,} characters; wanted a few paths")
     words, position = [], 0
     line = line.strip().removeprefix("\ufeff")
     while position < len(line):
@@ -99,7 +108,7 @@ def is_list(path: Path) -> bool:
     if path.suffix.lower() not in (".txt", ".list", ".lst") or not path.is_file():
         return False
     with path.open(encoding="utf-8", errors="replace") as file:
-        for line in iter(lambda: file.readline(LONGEST + 1), ""):
+        for line in _lines(file):
             try:
                 words = [Path(word).suffix.lower() for word in split_words(line, str(path))]
             except FileError:

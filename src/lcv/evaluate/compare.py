@@ -248,7 +248,9 @@ def _different_pair(a: dict[str, PairResult], b: dict[str, PairResult]) -> str:
         said = first_difference(known, other, "")
         hashes = a[name].truth, b[name].truth
         if not said and all(hashes) and hashes[0] != hashes[1]:
-            said = "its pixels are as many, its vectors or maps are others"
+            said = (
+                "as many known pixels, but other vectors or maps; evaluate both again if one is old"
+            )
         if said:
             return f"the pair {name} has another truth: {said}"
     return ""

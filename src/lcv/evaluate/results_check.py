@@ -12,9 +12,9 @@ from lcv.evaluate.metrics import METRICS
 MOST = 1e100
 """More than any sum of float32 errors; means and differences of such numbers stay finite."""
 LONGEST = 4096
-"""Characters of a text: those of a path. It is part of many places and many lines of a table."""
+"""The most characters of a text, enough for a path: messages and tables repeat it."""
 SETTINGS = 100
-"""Of a protocol; each is held against the name of each dataset."""
+"""The most settings of a protocol: each is matched against the name of each dataset."""
 
 
 class _Kind(NamedTuple):

@@ -224,7 +224,7 @@ def tensors_of(
 def _truth_hash(
     truth: Tensor, valid: Tensor, occluded: Tensor | None, objects: Tensor | None
 ) -> str:
-    """Changes with all that `pair_sums` takes from the truth, and with nothing else."""
+    """Changes with what `pair_sums` takes from the truth, as float32."""
     known = torch.where(valid, truth, 0).float().movedim(0, 2).cpu().numpy()
     parts = [repr(known.shape).encode(), known.tobytes()]
     for name, values in {"valid": valid, "occluded": occluded, "objects": objects}.items():

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import reprlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -61,7 +62,9 @@ def load_stages(name_or_path: str | os.PathLike[str]) -> Stages:
         if list(content) == ["stages"]:
             stages = content["stages"]
             if not isinstance(stages, dict) or not stages:
-                raise ArgumentError(f"{name}: stages is {stages!r}, wanted some by name")
+                raise ArgumentError(
+                    f"{name}: stages is {reprlib.repr(stages)}, wanted stages by name"
+                )
             return {n: _stored(each, f"{name}, {n}") for n, each in stages.items()}
         return {"": _stored(content, name)}
     which = did_you_mean(name, recipe_names(), 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import sys
 import types
 from collections.abc import Mapping
@@ -64,7 +65,7 @@ def _value(hint: Any, value: Any, where: str, path: str) -> Any:
     if hint is float and type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
     wanted = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
-    raise ArgumentError(f"{where}: {path} is {value!r}, wanted {wanted}")
+    raise ArgumentError(f"{where}: {path} is {reprlib.repr(value)}, wanted {wanted}")
 
 
 def _join(path: str, name: object) -> str:

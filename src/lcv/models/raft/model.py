@@ -140,9 +140,9 @@ class RAFT(nn.Module):
         padding = padding_for(height, width, self.stride, MODES[0] if pad is None else pad)
         self.check_size(height, width)
         image = padding.apply(image) * (2 / 255) - 1
-        if image.is_cpu:
-            # There convolutions of channels first copy what they read and write. A clone, since
-            # `contiguous` keeps a single image's odd stride, which they take for channels first.
+        if image.is_cpu and not torch.is_grad_enabled():
+            # Convolutions there reorder what is channels first. A clone, since `contiguous` may keep
+            # strides of a single image that they take for channels first.
             image = image.clone(memory_format=torch.channels_last)
         matching = self.fnet(image)
         return Features(matching, self.cnet(image) if role == "first" else None, padding)

@@ -68,7 +68,7 @@ class MotionEncoder(nn.Module):
         self.conv = nn.Conv2d(cost_widths[-1] + flow_widths[1], outputs - 2, 3, padding=1)
 
     def forward(self, costs: Tensor, flow: Tensor) -> Tensor:
-        flow = flow.contiguous(memory_format=torch.channels_last)  # or its joins are not
+        flow = flow.contiguous(memory_format=torch.channels_last)  # so that what it joins stays so
         c = F.relu(convolve(costs, self.convc1.weight, self.convc1.bias))
         if self.convc2 is not None:
             c = F.relu(self.convc2(c))
