@@ -212,11 +212,12 @@ def test_without_ray_there_is_a_sentence(monkeypatch):
         Cluster()
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "frames", "ray://127.0.0.1:1"])
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "frames", "a:b", ":1", "ray://127.0.0.1:1"])
 def test_an_address_where_no_cluster_is_is_refused_at_once(address):
     needs("ray")
+    why = "" if address.endswith("127.0.0.1:1") else "this is no address"
     with (
-        pytest.raises(ArgumentError, match=f"--ray {address}: no cluster answers"),
+        pytest.raises(ArgumentError, match=f"--ray {address}: no cluster answers: {why}"),
         Cluster(address),
     ):
         pass

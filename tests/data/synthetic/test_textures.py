@@ -8,6 +8,7 @@ import torch
 
 from lcv.data.formats.image import write_image
 from lcv.data.synthetic.textures import (
+    HELD_OUT,
     add_detail,
     is_held_out,
     load_bank,
@@ -16,6 +17,11 @@ from lcv.data.synthetic.textures import (
 )
 from lcv.errors import ArgumentError, FileError
 from testing.shared import shared
+
+
+def test_what_is_held_out_stays_so():
+    """Weights that were trained without these textures are judged on them."""
+    assert {*HELD_OUT} == {0, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90}
 
 
 def test_procedural_banks_are_fixed_and_their_parts_differ(bank):
