@@ -284,11 +284,13 @@ def shows_the_learned_W(browser):
     resize(browser, WIDTHS[-1])
     assert low_contrast(browser, words=20) == []
     # Charts are shown in the size that they are drawn in, or their letters would be too small.
-    shares = browser.driver.execute_script(
-        "return [...document.querySelectorAll('.charts img')].map(i => i.clientWidth / i.naturalWidth)"
-    )
-    assert len(shares) == 3
-    assert min(shares) > 0.9
+    sizes = "return [...document.querySelectorAll('.charts img')].map(i => [i.clientWidth, i.naturalWidth])"
+
+    def charts() -> list[list[int]]:
+        return browser.driver.execute_script(sizes)
+
+    until(lambda: len(charts()) == 3 and all(min(size) > 0 for size in charts()), "three charts")
+    assert min(shown / drawn for shown, drawn in charts()) > 0.9
 
 
 def ask(server: Server, path: str, **headers: str) -> tuple[int, bytes]:
