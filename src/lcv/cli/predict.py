@@ -292,8 +292,8 @@ def _outputs(
         return None, (), out
     if chosen.overwrite and chosen.shard.total > 1:
         raise ArgumentError(
-            "--overwrite empties the folder that all shards write to; run one shard with "
-            "--overwrite and without --shard, or remove the folder first"
+            "--overwrite empties the folder that all shards write to; remove the folder, then run the "
+            "shards without --overwrite"
         )
     return out, wanted_outputs(formats or ("flo", "png"), **maps), chosen.clip
 
