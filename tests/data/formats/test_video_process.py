@@ -16,7 +16,7 @@ import pytest
 
 from data.formats.samples import save_clip, some_rgb
 from lcv.data.formats import video, video_process
-from lcv.data.formats.video_process import END, ERROR, FRAME, HEAD, INFO, ROOM, SLOTS
+from lcv.data.formats.video_process import AHEAD, END, ERROR, FRAME, HEAD, INFO, ROOM, SLOTS
 from lcv.errors import FileError
 
 HEIGHT, WIDTH = 6, 10
@@ -299,4 +299,4 @@ def test_a_program_that_nobody_listens_to_ends_in_silence(out, film, monkeypatch
 
     monkeypatch.setattr(out, "write", refuse)
     run(out, order(film), as_program)
-    assert tried == [error]
+    assert 1 <= len(tried) <= AHEAD  # and not once for each of its frames

@@ -15,6 +15,7 @@ import os
 import struct
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,13 @@ from typing import Any
 import numpy as np
 
 from lcv.errors import FileError
+from lcv.threads import Behind
 
 # A record: its kind, the number of the frame or the length of a text, slot, height and width.
 HEAD = struct.Struct("<cqiii")
 FRAME, ROOM, INFO, ERROR, END = b"F", b"R", b"I", b"E", b"Z"
 SLOTS = 5  # frames in shared memory
+AHEAD = 2  # frames that may be decoded and not yet converted
 # Formats a pipe may carry in addition to those of video files: series of pictures, bare streams.
 PIPED = "mjpeg,image2pipe,jpeg_pipe,png_pipe,ppm_pipe,pgm_pipe,bmp_pipe,webp_pipe,h264,hevc,m4v,nut"
 PROBED = 1 << 16
@@ -51,14 +54,20 @@ def main(order: dict[str, Any]) -> None:
             say(INFO, json.dumps({**info.__dict__, "rate": rate, "frames": _count(order)}))
         else:
             only = None if order["only"] is None else set(order["only"])
+            start, step = order["start"], order["step"]
             stop = order["stop"] if only is None else max(only, default=-1) + 1
             send, converter = _sender(out, order["shared"]), VideoReformatter()
             name = Path(order["name"])
-            for number, frame in enumerate(islice(_frames(order), stop)):
-                after = number - order["start"]
-                if after >= 0 and after % order["step"] == 0 and (only is None or number in only):
-                    # Not kept in a variable, so that its memory is reused for the next frame.
-                    send(number, video.upright(name, frame, converter))
+
+            def convert(number: int, frame: Any) -> None:
+                # Not kept in a variable, so that its memory is reused for the next frame.
+                send(number, video.upright(name, frame, converter))
+
+            with Behind(AHEAD) as behind:  # the next frames are decoded meanwhile
+                for number, frame in enumerate(islice(_frames(order), stop)):
+                    is_in_range = number >= start and (number - start) % step == 0
+                    if is_in_range and (only is None or number in only):
+                        behind.do(partial(convert, number, frame))
         out.write(HEAD.pack(END, 0, 0, 0, 0))
     except FileError as error:
         say(ERROR, str(error))
