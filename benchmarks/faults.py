@@ -42,7 +42,7 @@ from typing import Any
 import pytest
 from coverage import CoverageData
 
-SEED = 20261122
+SEED = 20261123
 COUNT = 92
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("negated condition", "changed constant", "deleted statement", "swapped arguments")
@@ -53,7 +53,7 @@ SYMMETRIC |= {"transpose", "swapaxes"}
 CHEAP = ("tests/test_arrows.py", "tests/test_contract.py", "tests/test_import.py")
 ELSEWHERE = ("tests/cost_volume/test_triton_impl.py",)  # runs kernels in a process of its own
 AT_IMPORT, HANGS = "at import", "hangs"
-SECONDS = 600  # of all tests of a stage; more is a test that hangs
+SECONDS = 600  # for tests of unknown time; those that take longer hang
 PRELOADED = (
     "av",
     "hypothesis",
@@ -203,6 +203,12 @@ class Executed:
         )
         self.seconds = {test: float(seconds) for seconds, test in took}
 
+    def limit(self, tests: tuple[str, ...]) -> float:
+        """Seconds after which these tests hang."""
+        if not all(test in self.seconds for test in tests):
+            return SECONDS
+        return 60 + 4 * sum(self.seconds[test] for test in tests)
+
     def tests(self, fault: Fault, most: float) -> tuple[str, ...]:
         """The quickest that execute a line of a fault, of so many seconds in all."""
         name = self.files.get(fault.file.removeprefix("src/lcv/"))
@@ -250,14 +256,14 @@ class Copy:
         if (ROOT.parent / "shared").exists():
             (folder / "shared").symlink_to(ROOT.parent / "shared")
 
-    def first_failure(self, tests: tuple[str, ...]) -> str | None:
+    def first_failure(self, tests: tuple[str, ...], limit: float = SECONDS) -> str | None:
         """The test that fails first; None where all pass. Tests that hang have failed."""
         self.told.write_text("", encoding="utf-8")
         child = os.fork()
         if child == 0:
             os.setsid()
             os._exit(self._run(tests))
-        for _ in range(10 * SECONDS):
+        for _ in range(int(10 * limit)):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 break
@@ -288,8 +294,10 @@ class Copy:
         self.told.write_text(order.failed or "", encoding="utf-8")
         return int(code)
 
-    def trial(self, fault: Fault, executing: tuple[str, ...], wide: bool) -> str | None:
-        """The test that catches a fault. executing: those that execute its lines"""
+    def trial(
+        self, fault: Fault, executing: tuple[str, ...], limit: float, wide: bool
+    ) -> str | None:
+        """The test that catches a fault. executing: those that execute its lines, in `limit` s"""
         mirroring = tuple(mirrors(fault.file))
         stages = [executing or mirroring]  # what runs at import is executed by no test
         if wide:
@@ -299,16 +307,17 @@ class Copy:
         path = self.tree / fault.file
         whole = path.read_bytes()
         for tests in filter(None, stages):
+            seconds = limit if tests == executing else SECONDS
             while True:
                 path.write_bytes(whole[: fault.start] + fault.after.encode() + whole[fault.end :])
                 try:
-                    caught = self.first_failure(tests)
+                    caught = self.first_failure(tests, seconds)
                 finally:
                     path.write_bytes(whole)
                 if caught is None:
                     break
                 alone = caught not in (AT_IMPORT, HANGS)
-                if self.first_failure((caught,) if alone else tests) is None:
+                if self.first_failure((caught,) if alone else tests, seconds) is None:
                     return caught
                 if not alone:
                     raise RuntimeError(f"{tests[0]} and others: {caught} without a fault too")
@@ -343,7 +352,7 @@ def _make_copy(folder: str) -> None:
     COPY = Copy(Path(tempfile.mkdtemp(dir=folder)))
 
 
-def _tried(task: tuple[Fault, tuple[str, ...], bool]) -> dict[str, Any]:
+def _tried(task: tuple[Fault, tuple[str, ...], float, bool]) -> dict[str, Any]:
     return {**asdict(task[0]), "caught": COPY.trial(*task)}
 
 
@@ -369,7 +378,10 @@ def main() -> None:
     known = {_name(entry) for entry in done}
     left = [fault for fault in faults if json.dumps(asdict(fault)) not in known]
     executed = Executed(chosen.coverage, chosen.log)
-    tasks = [(fault, executed.tests(fault, chosen.seconds), not chosen.narrow) for fault in left]
+    tasks = []
+    for fault in left:
+        tests = executed.tests(fault, chosen.seconds)
+        tasks.append((fault, tests, executed.limit(tests), not chosen.narrow))
     for module in PRELOADED:  # once, and not for every fault
         importlib.import_module(module)
     with tempfile.TemporaryDirectory(prefix="lcv-faults-") as folder:
