@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lcv.cost_volume.conventions import float32_products
-from lcv.models.raft.encoder import InstanceNorm
+from lcv.models.raft.encoder import InstanceNorm, add
 from lcv.models.raft.update import convolve_in_eights
 from lcv.models.raft.upsample import bilinear_upsample, upsample_by_products
 
@@ -52,16 +52,30 @@ def test_an_instance_norm_is_torchs_and_keeps_one_image_channels_last(images, gr
     with torch.set_grad_enabled(grad):
         found = InstanceNorm(8)(last)
     keeps = images == 1 and not grad
+    assert (found is last) == keeps  # overwritten
+    assert torch.equal(last, x) != keeps
     assert found.is_contiguous(memory_format=torch.channels_last) == keeps
     assert found.requires_grad == grad
     torch.testing.assert_close(found.double(), F.instance_norm(x.double()), rtol=1e-5, atol=1e-5)
 
 
-def test_an_instance_norm_of_half_precision_sums_in_float32():
+@pytest.mark.parametrize("way", [InstanceNorm.written_out, InstanceNorm.in_place])
+def test_an_instance_norm_of_half_precision_sums_in_float32(way):
     x = (100 + torch.randn(1, 2, 64, 64)).to(torch.bfloat16)
-    found = InstanceNorm(2).written_out(x)
+    wanted = F.instance_norm(x.float())
+    found = way(InstanceNorm(2), x)
     assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.float(), F.instance_norm(x.float()), rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(found.float(), wanted, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_sum_is_written_over_its_first_part_without_gradients_alone(grad):
+    y, x = torch.randn(2, 3), torch.randn(2, 3)
+    wanted = y + x
+    with torch.set_grad_enabled(grad):
+        found = add(y, x)
+    assert torch.equal(found, wanted)
+    assert (found is y) != grad
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (7, 3)])
