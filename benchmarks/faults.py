@@ -319,8 +319,8 @@ class Copy:
                 alone = caught not in (AT_IMPORT, HANGS)
                 if self.first_failure((caught,) if alone else tests, seconds) is None:
                     return caught
-                if not alone:
-                    raise RuntimeError(f"{tests[0]} and others: {caught} without a fault too")
+                if not alone:  # without a fault too: these tests say nothing here
+                    break
                 self.unsound.add(caught)
         return None
 
