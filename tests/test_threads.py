@@ -89,6 +89,24 @@ def test_an_error_of_the_work_is_raised_before_one_of_the_block():
         block()
 
 
+def test_nothing_is_done_after_the_first_error():
+    done, gate = [], threading.Event()
+
+    def late():
+        gate.wait(10)
+        fail()
+
+    def block():
+        with Behind(3) as behind:
+            behind.do(late)
+            behind.do(lambda: done.append(1))
+            gate.set()
+
+    with pytest.raises(KeyError, match="here"):
+        block()
+    assert done == []
+
+
 def test_waiting_until_so_much_is_left():
     gate, done = threading.Event(), []
     with Behind(5) as behind:

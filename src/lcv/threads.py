@@ -31,13 +31,15 @@ def prepared(
 
 
 class Behind:
-    """Does what it is given in a thread of its own, in order; errors are raised in the caller.
+    """Does what it is given in a thread of its own, in order, up to the first error.
 
-    most: how much may be given and not yet done; the caller waits if there is more
+    The error is raised in the caller. limit: how much may be given and not yet done; the caller waits
+    if there is more
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._has_failed = False
         self._pool = ThreadPoolExecutor(1)
         self._waiting: deque[Future[None]] = deque()
 
@@ -45,15 +47,23 @@ class Behind:
         return self
 
     def do(self, work: Callable[[], None]) -> None:
-        self.join(self.most - 1)
-        self._waiting.append(self._pool.submit(work))
+        self.join(self.limit - 1)
+        self._waiting.append(self._pool.submit(self._run, work))
 
     def join(self, left: int = 0) -> None:
         """Wait until no more than this is left to do."""
         while len(self._waiting) > left or (self._waiting and self._waiting[0].done()):
             self._waiting.popleft().result()
 
+    def _run(self, work: Callable[[], None]) -> None:
+        if not self._has_failed:
+            try:
+                work()
+            except BaseException:
+                self._has_failed = True
+                raise
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._pool.shutdown()  # what was given is done, whatever ended the block
+        self._pool.shutdown()  # waits for what was given, whatever ended the block
         if kind is None or issubclass(kind, Exception):
             self.join()  # its errors came first, and are raised first
