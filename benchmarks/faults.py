@@ -53,7 +53,8 @@ SYMMETRIC |= {"transpose", "swapaxes"}
 CHEAP = ("tests/test_arrows.py", "tests/test_contract.py", "tests/test_import.py")
 ELSEWHERE = ("tests/cost_volume/test_triton_impl.py",)  # runs kernels in a process of its own
 AT_IMPORT, HANGS = "at import", "hangs"
-SECONDS = 600  # for tests of unknown time; those that take longer hang
+SECONDS = 600  # of all tests of a stage; more is a test that hangs
+MOST = 90  # seconds of one test
 PRELOADED = (
     "av",
     "hypothesis",
@@ -203,12 +204,6 @@ class Executed:
         )
         self.seconds = {test: float(seconds) for seconds, test in took}
 
-    def limit(self, tests: tuple[str, ...]) -> float:
-        """Seconds after which these tests hang."""
-        if not all(test in self.seconds for test in tests):
-            return SECONDS
-        return 60 + 4 * sum(self.seconds[test] for test in tests)
-
     def tests(self, fault: Fault, most: float) -> tuple[str, ...]:
         """The quickest that execute a line of a fault, of so many seconds in all."""
         name = self.files.get(fault.file.removeprefix("src/lcv/"))
@@ -224,11 +219,23 @@ class Executed:
 
 
 class InOrder:
-    """A plugin of pytest: the tests that were given, in their order; the first failure is told."""
+    """A plugin of pytest: the tests that were given, in their order; the first failure is told.
 
-    def __init__(self, tests: tuple[str, ...]) -> None:
+    A test that takes too long has failed, and ends the process.
+    """
+
+    def __init__(self, tests: tuple[str, ...], told: Path) -> None:
         self.places = {test: place for place, test in enumerate(tests)}
-        self.failed: str | None = None
+        self.told, self.running = told, ""
+        signal.signal(signal.SIGALRM, self.give_up)
+
+    def give_up(self, *_: object) -> None:
+        self.told.write_text(self.running, encoding="utf-8")
+        os._exit(1)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.running = nodeid
+        signal.alarm(MOST)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -237,8 +244,8 @@ class InOrder:
             items.sort(key=lambda item: self.places[item.nodeid])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.failed = self.failed or report.nodeid
+        if report.failed and not self.told.read_text(encoding="utf-8"):
+            self.told.write_text(report.nodeid, encoding="utf-8")
 
 
 class Copy:
@@ -256,14 +263,14 @@ class Copy:
         if (ROOT.parent / "shared").exists():
             (folder / "shared").symlink_to(ROOT.parent / "shared")
 
-    def first_failure(self, tests: tuple[str, ...], limit: float = SECONDS) -> str | None:
+    def first_failure(self, tests: tuple[str, ...]) -> str | None:
         """The test that fails first; None where all pass. Tests that hang have failed."""
         self.told.write_text("", encoding="utf-8")
         child = os.fork()
         if child == 0:
             os.setsid()
             os._exit(self._run(tests))
-        for _ in range(int(10 * limit)):
+        for _ in range(10 * SECONDS):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 break
@@ -288,16 +295,12 @@ class Copy:
         sys.dont_write_bytecode = True
         options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0"]
         options += [f"--deselect={test}" for test in self.unsound if tests != (test,)]
-        order = InOrder(tests)
+        order = InOrder(tests, self.told)
         # Files, not tests: pytest would refuse all if it found one name no longer.
-        code = pytest.main([*options, *{test.partition("::")[0] for test in tests}], [order])
-        self.told.write_text(order.failed or "", encoding="utf-8")
-        return int(code)
+        return int(pytest.main([*options, *{test.partition("::")[0] for test in tests}], [order]))
 
-    def trial(
-        self, fault: Fault, executing: tuple[str, ...], limit: float, wide: bool
-    ) -> str | None:
-        """The test that catches a fault. executing: those that execute its lines, in `limit` s"""
+    def trial(self, fault: Fault, executing: tuple[str, ...], wide: bool) -> str | None:
+        """The test that catches a fault. executing: those that execute its lines"""
         mirroring = tuple(mirrors(fault.file))
         stages = [executing or mirroring]  # what runs at import is executed by no test
         if wide:
@@ -307,17 +310,16 @@ class Copy:
         path = self.tree / fault.file
         whole = path.read_bytes()
         for tests in filter(None, stages):
-            seconds = limit if tests == executing else SECONDS
             while True:
                 path.write_bytes(whole[: fault.start] + fault.after.encode() + whole[fault.end :])
                 try:
-                    caught = self.first_failure(tests, seconds)
+                    caught = self.first_failure(tests)
                 finally:
                     path.write_bytes(whole)
                 if caught is None:
                     break
                 alone = caught not in (AT_IMPORT, HANGS)
-                if self.first_failure((caught,) if alone else tests, seconds) is None:
+                if self.first_failure((caught,) if alone else tests) is None:
                     return caught
                 if not alone:  # without a fault too: these tests say nothing here
                     break
@@ -352,7 +354,7 @@ def _make_copy(folder: str) -> None:
     COPY = Copy(Path(tempfile.mkdtemp(dir=folder)))
 
 
-def _tried(task: tuple[Fault, tuple[str, ...], float, bool]) -> dict[str, Any]:
+def _tried(task: tuple[Fault, tuple[str, ...], bool]) -> dict[str, Any]:
     return {**asdict(task[0]), "caught": COPY.trial(*task)}
 
 
@@ -378,10 +380,7 @@ def main() -> None:
     known = {_name(entry) for entry in done}
     left = [fault for fault in faults if json.dumps(asdict(fault)) not in known]
     executed = Executed(chosen.coverage, chosen.log)
-    tasks = []
-    for fault in left:
-        tests = executed.tests(fault, chosen.seconds)
-        tasks.append((fault, tests, executed.limit(tests), not chosen.narrow))
+    tasks = [(fault, executed.tests(fault, chosen.seconds), not chosen.narrow) for fault in left]
     for module in PRELOADED:  # once, and not for every fault
         importlib.import_module(module)
     with tempfile.TemporaryDirectory(prefix="lcv-faults-") as folder:
