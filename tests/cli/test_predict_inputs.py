@@ -181,6 +181,20 @@ def test_what_means_nothing_is_a_sentence(tmp_path, monkeypatch, words, message)
         find_inputs(words)
 
 
+def test_inputs_whose_outputs_would_overwrite_each_other_are_refused(tmp_path, monkeypatch):
+    """A pair called walk/frame_1 would lie in the folder of a sequence called walk."""
+    save_frames(tmp_path / "walk", 4)
+    save_frames(tmp_path / "run", 4)
+    (tmp_path / "list.txt").write_text("walk/frame_1.png walk/frame_2.png\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match="two inputs have the name 'walk', so their outputs"):
+        find_inputs(["list.txt", "walk"])
+    with pytest.raises(ArgumentError, match="two inputs have the name 'walk/frame_1'"):
+        find_inputs(["list.txt", "list.txt"])
+    names = [each.name for each in find_inputs(["list.txt", "run"]).sequences]
+    assert names == ["", "run"]
+
+
 def test_a_name_with_the_letters_of_a_pattern_is_a_name_first(tmp_path):
     folder = save_frames(tmp_path / "take[1]", 2)
     assert find_inputs([str(folder)]).sequences[0].length == 2

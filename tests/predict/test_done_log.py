@@ -62,6 +62,15 @@ def test_a_torn_last_line_is_ignored(tmp_path_factory, length):
     assert len(found.entries) == 3
 
 
+@pytest.mark.parametrize("change", [{"run": float("inf")}, {"outputs": []}, {"made_from": [[1]]}])
+def test_a_line_that_makes_no_sense_is_ignored(tmp_path, change):
+    log = DoneLog(tmp_path)
+    log.append({"flow/a.flo": 5}, "walk", "a", [SOURCE])
+    line = {**json.loads(log.own.read_bytes()), **change}
+    (tmp_path / "other.jsonl").write_text(json.dumps(line) + "\n")
+    assert log_of(tmp_path).entries == log.entries
+
+
 def test_a_file_is_known_by_size_and_time_and_then_by_content(tmp_path, monkeypatch):
     path = tmp_path / "frame.png"
     path.write_bytes(b"frame")

@@ -43,7 +43,7 @@ def test_other_settings_are_refused_and_named(predictor, walk, tmp_path):
     other = Predictor(predictor.model, iters=2, device="cpu")
     message = (
         r"out: holds the outputs of another job: there iters is 1, here 2\. Choose another folder "
-        r"with -o, or say --overwrite to start over\."
+        r"with -o, or use --overwrite to start over\."
     )
     with pytest.raises(FileError, match=message):
         run(other, walk, out)
@@ -303,13 +303,19 @@ def test_a_job_keeps_to_its_strategy(predictor, tmp_path, monkeypatch, strategy)
     assert made(tmp_path / "out") == wanted
 
 
-def test_a_strategy_that_is_none_is_refused(predictor, walk, tmp_path):
+def test_a_strategy_that_is_damaged_is_refused(predictor, walk, tmp_path):
     out = tmp_path / "out"
     run(predictor, walk, out, outputs=FLOW)
     (out / "flow" / "walk" / "frame_2.flo").unlink()
-    for text in ('["magic", null, 5]', '"tiles"', '["tiles", [1], 5]', "{"):
+    for text in (
+        '["magic", null, 5]',
+        '"tiles"',
+        '["tiles", [1], 5]',
+        '["all-pairs", Infinity, 5]',
+        "{",
+    ):
         (out / "strategy" / "72x64.json").write_text(text)
-        with pytest.raises(FileError, match=r"strategy.*(is no strategy|is damaged)"):
+        with pytest.raises(FileError, match=r"strategy.*(is not a strategy|is damaged)"):
             run(predictor, walk, out, outputs=FLOW)
 
 

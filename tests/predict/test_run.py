@@ -392,8 +392,7 @@ def test_why_there_is_no_clip(plain, walk, tmp_path):
     told = heard(plain, walk, tmp_path / "two", scale=3.0, shard=ONE)
     assert told[-1] == (
         "say",
-        "walk: no clip yet, since not all pairs are done; give the command again, without --shard, "
-        "when they are",
+        "walk: no clip yet; run this again, without --shard, when all pairs are done",
     )
     pair = save_frames(tmp_path / "pair", 2)
     told = heard(plain, pair, tmp_path / "three", scale=3.0)
@@ -447,12 +446,18 @@ def test_what_workers_are_told_and_what_they_answer(plain, tmp_path):
     workers = Workers(
         (Summary(done=4, failed={("walk", 1), ("walk", 2)}), {"walk": 5}),
         (Summary(done=1, there=2), {"film": 7}),
+        (Summary(), {"film": 9}),  # a chunk behind the end
     )
     run._share([Work(walk, range(7), 7)], workers, {"iters": 2})
     alone = dataclasses.replace(job, sequences=(), clip=False, overwrite=False)
     assert workers.order == ({"iters": 2}, alone, Path.cwd(), 3)
     assert workers.function is compute_chunk
-    assert listener.told == [("begin", "2 workers", 7), ("advance", 6, True), ("advance", 1, True)]
+    assert listener.told == [
+        ("begin", "2 workers", 7),
+        ("advance", 6, True),
+        ("advance", 1, True),
+        ("advance", 0, True),
+    ]
     summary = run.worker.summary
     assert (summary.done, summary.there, len(summary.failed)) == (5, 2, 2)
     assert run.worker.ends == {"walk": 5, "film": 7}

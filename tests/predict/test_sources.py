@@ -197,7 +197,8 @@ def test_an_interrupt_is_the_end_of_what_runs_now():
     live = Live("room", Source("camera", "0"))
     before = signal.getsignal(signal.SIGINT)
     with live.until_interrupted():
-        signal.raise_signal(signal.SIGINT)  # before it has begun there is nothing to end
+        with pytest.raises(KeyboardInterrupt):  # there is no decoder yet that could be ended
+            signal.raise_signal(signal.SIGINT)
         live._decoder = decoder = Told(live.source)
         signal.raise_signal(signal.SIGINT)
     assert decoder.stopped

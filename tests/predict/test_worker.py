@@ -87,6 +87,24 @@ def test_a_sequence_that_cannot_be_computed_does_not_stop_the_others(predictor, 
     assert "40×32" in said
 
 
+def test_frames_for_which_no_strategy_fits_are_named_once(walk, tmp_path):
+    """Where none fits the first pair, the sequence is given up; a size that comes later costs its pairs."""
+    little = Predictor(lcv.build("raft-small"), iters=1, device="cpu", max_memory="1MB")
+    summary = run(little, walk, tmp_path / "none")
+    (said,) = summary.failures
+    assert "72×64" in said
+    assert (summary.done, summary.failed) == (0, set())
+
+
+def test_a_size_that_cannot_be_computed_costs_its_own_pairs_only(predictor, walk, tmp_path):
+    for number in (3, 4):
+        write_image(walk / f"frame_{number}.png", np.zeros((32, 40, 3), np.uint8), overwrite=True)
+    summary = run(predictor, walk, tmp_path / "out")
+    assert summary.done == 3
+    assert summary.failed == {("walk", pair) for pair in (1, 2, 3)}
+    assert any("40×32" in said for said in summary.failures)
+
+
 def test_a_flow_that_is_not_finite_is_reported_and_not_written(walk, tmp_path):
     broken = Predictor(lcv.build("raft-small"), iters=1, device="cpu")
     with torch.no_grad():

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from lcv.data.formats.animation import is_animated
 from lcv.data.formats.decoder import Source
@@ -282,12 +282,13 @@ def _told_apart(sequences: list[Sequence]) -> list[Sequence]:
 
 def _check_names(sequences: Iterable[Sequence]) -> None:
     """Refuse inputs whose outputs would have the same names."""
-    taken: set[tuple[str, str]] = set()
-    for each in sequences:
-        for name in each.names if isinstance(each, FrameFiles) and not each.name else [""]:
-            if (each.name, name) in taken:
-                raise ArgumentError(
-                    f"two inputs have the name {each.name or name!r}, so their outputs would "
-                    f"fall on each other; give them to two runs with folders of their own"
-                )
-            taken.add((each.name, name))
+    pairs = [name for each in sequences if not each.name for name in cast(FrameFiles, each).names]
+    named = [each.name for each in sequences if each.name]
+    # A pair called a/1 has its outputs in the folder of a sequence called a.
+    folders = {str(Path(name).parent) for name in pairs} | {*pairs}
+    twice = [name for name, count in Counter(pairs + named).items() if count > 1]
+    for name in [*twice, *(folders & {*named})]:
+        raise ArgumentError(
+            f"two inputs have the name {name!r}, so their outputs would overwrite each other; give "
+            f"them to two runs with folders of their own"
+        )

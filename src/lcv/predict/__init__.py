@@ -1,7 +1,7 @@
-"""From two frames, or a stream of them, to flow: in the memory there is, with all that was asked.
+"""From two frames, or a stream of them, to flow and its files, within the available memory.
 
-`lcv.cli.predict_inputs` makes sequences of frames of the words of a command line. From there to the
-network a pair crosses these modules, in this order:
+`lcv.cli.predict_inputs` turns the command line into sequences of frames. From there to the network
+a pair crosses these modules, in this order:
 
     sources     a sequence of frames, from files, a video or a camera
     outputs     which files are asked for
@@ -15,8 +15,8 @@ network a pair crosses these modules, in this order:
     done_log    which outputs are done, from which files
     frames      a frame as a tensor
 
-Flow then becomes files (result, scale, outputs). Off this way: selection takes some frames
-of a sequence only; reduced and tiles serve frames that are large.
+Flow then becomes files (result, scale, outputs). Not on this path: selection takes part of
+a sequence; reduced and tiles serve large frames.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when they are used: the command line asks this room for little things first.
+    # Imported when they are used: the command line needs small parts of this package first.
     file = {"Predictor": "predictor", "FlowResult": "result"}.get(name)
     if file is None:
         raise AttributeError(f"module 'lcv.predict' has no attribute {name!r}")

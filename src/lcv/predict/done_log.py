@@ -139,7 +139,7 @@ class DoneLog:
                 str(name): Entry(run, int(size), made_from, line.get("clip"))
                 for name, size in line["outputs"].items()
             }
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             return
         for name, entry in new.items():
             if name not in self.entries or self.entries[name].run <= run:

@@ -30,7 +30,7 @@ from lcv.predict.sources import Sequence, title
 NAME, CLIP = "job.json", "clip"
 # The folders that belong to a job; the log goes first when it is overwritten.
 OWN = ("done", *KINDS, CLIP, "scale", "strategy")
-OR_OVERWRITE = "Choose another folder with -o, or say --overwrite to start over."
+OR_OVERWRITE = "Choose another folder with -o, or use --overwrite to start over."
 
 
 class JobFolder:
@@ -172,9 +172,9 @@ class JobFolder:
             plan = Plan.from_json(kept, height, width, planner.limit)
             if plan.strategy not in planner.matcher.strategies:
                 raise ValueError(plan.strategy)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             where = self.root / "strategy"
-            raise FileError(f"{where}: {kept!r} is no strategy. {OR_OVERWRITE}") from None
+            raise FileError(f"{where}: {kept!r} is not a strategy. {OR_OVERWRITE}") from None
         limit = sys.maxsize if planner.limit is None else planner.limit
         if planner.strategy not in ("auto", plan.strategy) or (plan.bytes or 0) > limit:
             raise FileError(
@@ -186,8 +186,8 @@ class JobFolder:
 
     def stamp(self, sequence: Sequence, pairs: Iterable[int], *how: Any) -> str:
         """A hash of everything that a clip shows. how: its pairs are drawn"""
-        names = [(sequence.name, sequence.pair_name(pair)) for pair in pairs]
-        shown = [(name, [each.sha256 for each in self.log.pairs[name]]) for name in names]
+        made_from = [(pair, self.identities(sequence, pair)) for pair in pairs]
+        shown = [(sequence.pair_name(pair), [f.sha256 for f in files]) for pair, files in made_from]
         text = json.dumps([self.settings, how, shown], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 

@@ -71,7 +71,7 @@ class Listener:
         """Pairs are going to be computed: not all of them were done before."""
 
     def begin(self, name: str, pairs: int | None) -> None:
-        """A sequence begins, with this many pairs to do; None if nobody knows."""
+        """A sequence begins, with this many pairs to do; None if unknown."""
 
     def advance(self, pairs: int = 1, computed: bool = True) -> None:
         """`pairs` more pairs are finished: computed just now, or impossible."""
@@ -84,7 +84,7 @@ class Summary:
     done, there: pairs computed, and pairs that were done already
     failed:      pairs that could not be computed: the sequence's title and the pair's number
     failures:    of frames, pairs and sequences, each with its reason
-    notes:       of pairs, how many have each
+    notes:       how many pairs carry each note
     """
 
     done: int = 0

@@ -76,7 +76,7 @@ def wanted_outputs(
             raise ArgumentError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}")
         if name == "flo5" and importlib.util.find_spec("h5py") is None:
             raise ArgumentError(
-                "the format flo5 needs h5py, which is not installed; say pip install "
+                "the format flo5 needs h5py, which is not installed; run pip install "
                 "'lcv-flow[spring]'"
             )
         found.append(Output(FOLDERS.get(name, "flow"), name))

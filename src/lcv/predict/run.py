@@ -14,6 +14,7 @@ import torch
 from lcv.cluster import Cluster
 from lcv.errors import LcvError
 from lcv.files import check_apart
+from lcv.predict.done_log import Files
 from lcv.predict.folder import JobFolder
 from lcv.predict.job import Job, Listener, Summary
 from lcv.predict.outputs import Named, stored_panel
@@ -101,7 +102,8 @@ class Run:
         worker.listener.begin(f"{cluster.workers} workers", total)
         for summary, ends in cluster.map(compute_chunk, order, chunks):
             worker.summary.add(summary)
-            worker.ends |= ends
+            for name, end in ends.items():  # a chunk behind a video's end knows only its own start
+                worker.ends[name] = min(end, worker.ends.get(name, end))
             worker.listener.advance(summary.done + len(summary.failed))
 
     def _make_clips(self, sequences: list[Sequence]) -> None:
@@ -110,19 +112,19 @@ class Run:
         if not self.job.clip or folder is None:
             return
         folder.log.read()
+        folder.files = Files()  # other workers may have written since
         for sequence in (limited(each, worker.ends.get(title(each))) for each in sequences):
-            pairs = range((sequence.length or 1) - 1)
+            name, pairs = title(sequence), range((sequence.length or 1) - 1)
             shown = [pair for pair in pairs if folder.is_done(sequence, pair, worker.outputs)]
-            failed = {pair for name, pair in worker.summary.failed if name == title(sequence)}
+            failed = {pair for where, pair in worker.summary.failed if where == name}
             if {*pairs} - {*shown} - failed:
                 worker.listener.say(
-                    f"{title(sequence)}: no clip yet, since not all pairs are done; give the command "
-                    f"again, without --shard, when they are"
+                    f"{name}: no clip yet; run this again, without --shard, when all pairs are done"
                 )
             elif shown and len(pairs) > 1:
                 self._make_clip(folder, sequence, shown)
             elif shown and self.job.selection != EVERYTHING:
-                worker.listener.say(f"{title(sequence)}: no clip, since only one pair is left")
+                worker.listener.say(f"{name}: no clip, since only one pair is left")
 
     def _make_clip(self, folder: JobFolder, sequence: Sequence, shown: list[int]) -> None:
         worker, arrows = self.worker, self.job.arrows

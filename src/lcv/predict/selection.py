@@ -1,6 +1,4 @@
-"""Which frames of a sequence are taken: from a time on, up to a time, every Nth, the first few; and
-which share of the work is done here.
-"""
+"""Which frames of a sequence are taken, and which share of the work is done here."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Pair `i` of a sequence is frame `i` and the one after it. A frame that cannot be
 its place, so that the rest can go on. Every sequence has
 
     name           the folder of its outputs below each kind's, "" for none
-    length         its frames; None where nobody knows
+    length         its frames; None where unknown
     is_live        whether it cannot be read a second time
     rate           frames a second
     files          that it is read from
@@ -168,8 +168,9 @@ class Live:
             signal.signal(signal.SIGINT, before)
 
     def _stop(self, *_: object) -> None:
-        if self._decoder is not None:
-            self._decoder.stop()
+        if self._decoder is None:  # a named pipe has no writer yet
+            raise KeyboardInterrupt
+        self._decoder.stop()
 
     def _input(self) -> IO[bytes]:
         if self.source.kind == "pipe" and self.source.name != "-":

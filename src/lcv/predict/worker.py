@@ -38,7 +38,7 @@ READERS, WAITING = 4, 2  # pictures read ahead; pairs that may be computed and n
 
 
 class Work(NamedTuple):
-    """Pairs of a sequence. missing: how many of them are not done; None: nobody knows"""
+    """Pairs of a sequence. missing: how many of them are not done; None: unknown"""
 
     sequence: Sequence
     pairs: range
@@ -147,7 +147,7 @@ class _Pass:
 
     def __init__(self, worker: Worker, sequence: Sequence, clip: ClipWriter | None) -> None:
         self.worker, self.job, self.folder = worker, worker.job, worker.folder
-        self.sequence, self.clip = sequence, clip
+        self.sequence, self.clip, self.has_plan = sequence, clip, False
         self.stream = Stream(worker.predictor, self.job.warm_start, self.job.wanted)
 
     def go(self, pairs: range) -> None:
@@ -199,14 +199,14 @@ class _Pass:
 
     def _pair(self, before: RawFrame, after: RawFrame) -> None:
         """Compute a pair; it is finished behind the next ones, unless they start from it."""
-        with memory_told(before.label):
+        with explain_out_of_memory(before.label):
             pending = self._begin(before, after)
             if pending is None:
                 self.stream.reset()
             elif self.worker.draws:
                 self.worker.scales.of(self.sequence)  # which may need the predictor
         low = self.stream.low
-        finish = memory_told(before.label)(self._finish)
+        finish = explain_out_of_memory(before.label)(self._finish)
         self.behind.do(lambda: finish(before, after, pending, low))
         if self.job.warm_start:
             self.behind.join()
@@ -222,14 +222,17 @@ class _Pass:
         except LcvError as error:
             self.worker.fail(error)
             return None
-        if is_of_one_size:
-            self.worker.plan(before)
         try:
+            if is_of_one_size:
+                self.worker.plan(before)
+                self.has_plan = True
             if self.stream.is_empty:
                 self.stream.push(as_frame(before.image, before.label, owned=True))
                 self.stream.low = self._stored_low(before.index - 1)
             return self.stream.begin(as_frame(after.image, after.label, owned=True))
         except LcvError as error:
+            if is_of_one_size and not self.has_plan:
+                raise  # no pair of this size can be computed, and the sequence may have no other
             self.worker.fail(error)
             return None
 
@@ -295,7 +298,7 @@ class _Pass:
 
 
 @contextmanager
-def memory_told(label: str) -> Iterator[None]:
+def explain_out_of_memory(label: str) -> Iterator[None]:
     """Where memory runs out in the block, an error that names the frame and says what to do."""
     try:
         yield
@@ -304,7 +307,6 @@ def memory_told(label: str) -> Iterator[None]:
         if not known and "allocate memory" not in str(error):
             raise
         raise ArgumentError(
-            f"{label}: memory ran out. Something else may have taken what was free at the start: say "
-            f"--max-memory with less than was planned, and --overwrite, since that gives slightly "
-            f"different flow"
+            f"{label}: memory ran out; other programs may have taken it since the start. Use a smaller "
+            f"--max-memory, and --overwrite, since the flow will differ slightly"
         ) from error
