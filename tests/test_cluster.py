@@ -161,7 +161,7 @@ def test_workers_by_what_a_cluster_has(monkeypatch, resources, workers, needs):
         assert list(cluster.map(max, 2, [1, 3])) == [2, 3]
     options = {"logging_level": 40, "log_to_driver": False, "include_dashboard": False}
     assert cluster.ray.asked == [
-        ("init", None, options),
+        ("init", "local", options),
         ("remote", {**needs, "max_retries": 3}),
         ("shutdown",),
     ]
@@ -215,7 +215,7 @@ def test_without_ray_there_is_a_sentence(monkeypatch):
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "frames", "a:b", ":1", "ray://127.0.0.1:1"])
 def test_an_address_where_no_cluster_is_is_refused_at_once(address):
     needs("ray")
-    why = "" if address.endswith("127.0.0.1:1") else "this is no address"
+    why = "" if address.endswith("127.0.0.1:1") else "not of the form HOST:PORT"
     with (
         pytest.raises(ArgumentError, match=f"--ray {address}: no cluster answers: {why}"),
         Cluster(address),

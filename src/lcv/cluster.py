@@ -41,7 +41,7 @@ class Cluster:
             import ray
         except ImportError:
             raise ArgumentError(
-                "--ray needs Ray, which is not installed; say pip install 'lcv-flow[ray]'"
+                "--ray needs Ray, which is not installed; run pip install 'lcv-flow[ray]'"
             ) from None
         self.ray: Any = ray
         self.address = address
@@ -52,7 +52,7 @@ class Cluster:
             if self.address not in (LOCAL, "auto"):
                 _knock(self.address)  # Ray itself would try for minutes
             self.ray.init(
-                None if self.address == LOCAL else self.address,
+                self.address,
                 logging_level=logging.ERROR,
                 log_to_driver=False,
                 **local,
@@ -116,6 +116,6 @@ def _knock(address: str) -> None:
     """Refuse an address that does not answer."""
     host, _, port = address.rpartition("//")[2].rpartition(":")
     if not host or not port.isdecimal():
-        raise ValueError("this is no address")
+        raise ValueError("not of the form HOST:PORT")
     with socket.create_connection((host, int(port)), timeout=10):
         pass

@@ -101,7 +101,7 @@ def check_output(path: str | os.PathLike[str], overwrite: bool = False) -> None:
     if path.is_dir():
         raise FileError(f"{path}: this is a folder, wanted the name of a file to write")
     if taken and not overwrite:
-        ways = "choose another name or say --overwrite (in Python overwrite=True)"
+        ways = "choose another name or use --overwrite (in Python overwrite=True)"
         raise FileError(f"{path}: exists already; {ways}")
     if not path.parent.is_dir():
         nearest = next((folder for folder in path.parents if folder.exists()), path.parent)
@@ -243,7 +243,7 @@ def _publish(temporary: Path, path: Path, overwrite: bool) -> None:
         except FileExistsError:
             raise FileError(
                 f"{path}: exists already, it appeared while this was written; choose another name "
-                f"or say --overwrite"
+                f"or use --overwrite"
             ) from None
         except OSError:  # a file system without links
             check_output(path)

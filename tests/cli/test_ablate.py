@@ -158,7 +158,7 @@ def test_a_recipe_for_a_gpu_can_be_ablated_without_a_graph(tmp_path):
         ),
         (
             ["-o", "OUT", "--weights", "random", "--graph", "--device", "cpu"],
-            "a step is captured on CUDA alone, and there is none; say --no-graph",
+            "a step is captured on CUDA alone, and there is none; use --no-graph",
         ),
         (["--show", "gone"], "gone: holds no ablation"),
     ],

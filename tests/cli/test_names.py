@@ -34,7 +34,7 @@ def picture() -> None:
 
 
 def failures() -> None:
-    print(predict._failures(Summary(failures={f"{NAME}: cut": 1})))
+    print(predict._failures(Summary(failures={f"{NAME}: cut": 1}), False))
 
 
 def prediction() -> None:

@@ -215,7 +215,9 @@ def test_a_look(folder, network, capsys):
     text = refused(capsys, *pair, "-o", "a.png", "--look", "--truth", "small.flo", *network)
     assert "--truth small.flo is 3×2 pixels, but frame_1.png is 72×64" in text
     text = refused(capsys, *pair, "-o", "a.png", "--truth", "flow.flo", *network)
-    assert "--truth is for the --look at one pair" in text
+    assert "--truth needs --look, one pair of images, and a picture as output" in text
+    text = refused(capsys, *pair, "-o", "a", "--look", "--truth", "flow.flo", *network)
+    assert "--truth needs --look" in text, "a folder of outputs is no picture"
 
 
 def test_the_standard_output(folder, network):
@@ -420,7 +422,7 @@ def test_an_output_that_exists(folder, network, capsys):
     (folder / "out.flo").write_text("mine")
     words = ("frame_1.png", "frame_2.png", "-o", "out.flo", *network)
     said = refused(capsys, *words)
-    assert "out.flo: exists already; choose another name or say --overwrite" in said
+    assert "out.flo: exists already; choose another name or use --overwrite" in said
     assert (folder / "out.flo").read_text() == "mine"
     predict(*words, "--overwrite")
     lcv.read_flow("out.flo")
@@ -594,7 +596,7 @@ def test_one_bad_frame_is_named_at_the_end_and_stops_nothing(folder, network, ca
     predict("walk", "-o", "out", *network, code=1)
     captured = capsys.readouterr()
     assert "3 pairs done, 2 failed: out" in captured.out
-    assert "lcv: everything is done except:\n  walk/frame_3.png: not an image" in captured.err
+    assert "lcv: these could not be done:\n  walk/frame_3.png: not an image" in captured.err
     assert "Fix this and run the same command again; finished pairs are kept." in captured.err
     predict("walk", "-o", "out", *network, code=1)
     assert "0 pairs done, 3 done before, 2 failed: out" in capsys.readouterr().out

@@ -30,18 +30,27 @@ FAILED = {("walk", 3), ("walk", 4)}
         (Summary(done=2, there=1234), ["2 pairs done, 1,234 done before: out"]),
         (Summary(there=1), ["nothing left to do: the pair was done before: out"]),
         (Summary(there=3), ["nothing left to do: all 3 pairs were done before: out"]),
-        (Summary(there=3, failed=FAILED), ["0 pairs done, 3 done before, 2 failed: out"]),
+        (
+            Summary(there=3, failed=FAILED, failures={"x": LcvError("x")}),
+            ["0 pairs done, 3 done before, 2 failed: out"],
+        ),
         (
             Summary(done=3, notes=Counter({"a cut": 1, "tiles": 2}), clips=[Path("a.mp4")]),
             ["a cut", "tiles (2 pairs)", "3 pairs done: out", "clip: a.mp4"],
         ),
         (
             Summary(done=3, scales={5.0}),
-            ["3 pairs done: out", "full colour is 5 px; --scale 5 draws others alike"],
+            [
+                "3 pairs done: out",
+                "full colour is 5 px; --scale 5 draws others in the same colours",
+            ],
         ),
         (
             Summary(done=3, scales={5.0, 2.5}),
-            ["3 pairs done: out", "full colour is 2.5 to 5 px; --scale 5 draws all alike"],
+            [
+                "3 pairs done: out",
+                "full colour is 2.5 to 5 px; --scale 5 draws all in the same colours",
+            ],
         ),
     ],
 )
@@ -60,12 +69,14 @@ def test_twenty_failures_are_named_and_the_others_counted(count):
     reasons = {f"reason {n}": LcvError("x") for n in range(count)}
     shown = [f"  reason {n}" for n in range(min(count, 20))]
     shown += [f"  and {count - 20} more"] * (count > 20)
-    nothing = predict._failures(Summary(failures=reasons))
+    nothing = predict._failures(Summary(failures=reasons), False)
     assert nothing.splitlines() == ["nothing could be done:", *shown]
     hint = "Fix this and run the same command again; finished pairs are kept."
     for some in (Summary(done=1, failures=reasons), Summary(there=1, failures=reasons)):
-        lines = predict._failures(some).splitlines()
-        assert lines == ["everything is done except:", *shown, hint]
+        lines = predict._failures(some, False).splitlines()
+        assert lines == ["these could not be done:", *shown, hint]
+        hint_after = predict._failures(some, True).splitlines()[-1]
+        assert "run the same command without --overwrite again" in hint_after, "it would start over"
 
 
 def test_several_failures_are_told_a_line_each(tmp_path, capsys):

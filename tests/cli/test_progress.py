@@ -35,7 +35,7 @@ def test_who_interrupts_is_told_how_to_go_on(monkeypatch, capsys):
     for wanted in (True, False):
 
         def interrupted(_, wanted=wanted):
-            with progress.told_to_go_on(wanted=wanted):
+            with progress.says_how_to_resume(wanted=wanted):
                 raise KeyboardInterrupt
 
         monkeypatch.setattr(main, "_run", interrupted)
@@ -126,6 +126,11 @@ def test_the_speed_of_what_is_going_on_now(clock):
     terminal.advance(200)
     assert terminal.left == 0
     assert terminal.speed().endswith("pairs/s")
+    terminal.begin("run", None)
+    terminal.advance(0)
+    terminal.advance()
+    terminal.advance()
+    assert terminal.speed() == "", "two pairs at one moment are no speed, and none is none"
     terminal.begin("run", None)
     assert (terminal.left, terminal.speed()) == (None, "")
     for _ in range(2):
@@ -241,12 +246,14 @@ def test_without_rich_there_is_no_bar(monkeypatch):
 
 def test_ctrl_c_says_how_to_go_on_unless_nothing_is_kept():
     def interrupted(**options):
-        with pytest.raises(KeyboardInterrupt) as caught, progress.told_to_go_on(**options):
+        with pytest.raises(KeyboardInterrupt) as caught, progress.says_how_to_resume(**options):
             raise KeyboardInterrupt
         return str(caught.value)
 
     assert interrupted() == "finished work is kept; the same command goes on"
     assert interrupted(wanted=False) == ""
+    over = "finished work is kept; the same command without --overwrite goes on"
+    assert interrupted(overwrite=True) == over
 
 
 def test_a_long_line_stays_one_line_where_nobody_looks():

@@ -44,7 +44,7 @@ def test_two_files_and_a_title(tmp_path, capsys):
         assert line.endswith(f": {size / 1024:.1f} KiB")
     assert "<title>A &amp; B</title>" in (tmp_path / "page.html").read_text()
     assert cli.main(words) == 2
-    assert "exists already; choose another name or say --overwrite" in capsys.readouterr().err
+    assert "exists already; choose another name or use --overwrite" in capsys.readouterr().err
     assert cli.main([*words, "--overwrite"]) == 0
 
 

@@ -186,7 +186,7 @@ def test_stages_are_one_recipe_and_one_command(capsys, tmp_path, monkeypatch):
         ),
         (
             ["quick", "--graph", "true", "--device", "cpu"],
-            "--graph is True, which needs CUDA, and the device is cpu; say --graph False\n",
+            "--graph is True, which needs CUDA, and the device is cpu; use --graph False\n",
         ),
         (
             ["ours_raft_small", "--data.textures", "/none", "--graph=false", "--device=cpu"],

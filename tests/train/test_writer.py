@@ -73,7 +73,7 @@ def test_a_run_that_cannot_begin_leaves_nothing(tiny, tmp_path):
     for change, message in (
         (
             {"graph": True},
-            "graph is True, which needs CUDA, and the device is cpu; say graph=False",
+            "graph is True, which needs CUDA, and the device is cpu; use graph=False",
         ),
         ({"data": replace(config.data, textures=str(tmp_path / "no"))}, "data.textures is .*/no'"),
         (

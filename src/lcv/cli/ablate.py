@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
 
     base = base_from(options)
     if base.graph and join(options.device).device.type != "cuda":
-        raise ArgumentError("a step is captured on CUDA alone, and there is none; say --no-graph")
+        raise ArgumentError("a step is captured on CUDA alone, and there is none; use --no-graph")
     study = prepare(
         options.output,
         base,

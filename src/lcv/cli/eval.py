@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, device_name, whole
-from lcv.cli.progress import bars, told_to_go_on
+from lcv.cli.progress import bars, says_how_to_resume
 from lcv.errors import ArgumentError, FileError
 from lcv.models.named import check_named
 
@@ -192,7 +192,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         results = []
         for entrant in entrants:
             first = processes.is_first
-            going_on = told_to_go_on(wanted=first and bool(chosen.output))
+            going_on = says_how_to_resume(wanted=first and bool(chosen.output))
             with bars(entrant.label, wanted=first) as progress, going_on:
                 results.append(
                     evaluate_entrant(

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lcv.cli.parser import Parser
-from lcv.cli.progress import told_to_go_on
+from lcv.cli.progress import says_how_to_resume
 
 
 def run(arguments: list[str]) -> int:
@@ -99,7 +99,10 @@ def _fetch(name: str) -> str:
 
     columns = ("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn())
     # On the standard error, so that the path can be taken from the standard output.
-    with told_to_go_on(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with (
+        says_how_to_resume(),
+        Progress(*columns, console=Console(stderr=True), transient=True) as bar,
+    ):
         task = bar.add_task(name, total=None)
         path = fetch(
             name, progress=lambda done, total: bar.update(task, completed=done, total=total)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lcv.cli.parser import Parser, device_name, frames, in_options, seconds, whole
 from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
-from lcv.cli.progress import told_to_go_on
+from lcv.cli.progress import says_how_to_resume
 from lcv.errors import ArgumentError
 from lcv.memory import parse_bytes
 from lcv.models.named import check_named
@@ -49,7 +49,7 @@ def run(arguments: list[str]) -> int:
     if not chosen.quiet and not (failures and nothing):
         _report(chosen, summary)
     if failures:
-        print(f"lcv: {in_options(_failures(summary))}", file=sys.stderr)
+        print(f"lcv: {in_options(_failures(summary, chosen.overwrite))}", file=sys.stderr)
         return 2 if nothing else 1
     return 0
 
@@ -232,7 +232,7 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         "precision": chosen.precision,
         "max_side": chosen.max_side,
     }
-    going_on = told_to_go_on(wanted=isinstance(place, Path))
+    going_on = says_how_to_resume(wanted=isinstance(place, Path), overwrite=chosen.overwrite)
     with Terminal(chosen.quiet) as terminal, going_on:
         for note in inputs.notes:
             terminal.say(note)
@@ -306,8 +306,10 @@ def _truth(chosen: argparse.Namespace, inputs: Inputs) -> Known | None:
 
     if chosen.truth is None:
         return None
-    if not chosen.look or not inputs.is_one_pair:
-        raise ArgumentError("--truth is for the --look at one pair of images; leave it out")
+    if not chosen.look or not inputs.is_one_pair or meaning_of(chosen.output) != "file":
+        raise ArgumentError(
+            "--truth needs --look, one pair of images, and a picture as output, as in -o look.png"
+        )
     truth = Known(*read_flow(chosen.truth))
     (height, width), frame = truth.valid.shape, inputs.sequences[0].files[0]
     found = read_image(frame).shape
@@ -328,7 +330,7 @@ def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) ->
         if len(inputs.sequences) != 1 or inputs.is_one_pair:
             raise ArgumentError(
                 f"-o {chosen.output} names one clip, wanted one video or folder of frames for it; "
-                f"name a folder and say --clip"
+                f"name a folder and use --clip"
             )
     elif not inputs.is_one_pair:
         raise ArgumentError(
@@ -357,7 +359,7 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     parts = [f"{counted(summary.done, 'pair')} done"]
     parts += [f"{summary.there:,} done before"] if summary.there else []
     parts += [f"{len(summary.failed):,} failed"] if summary.failed else []
-    if summary.there and not summary.done and not summary.failed:
+    if summary.there and not summary.done and not summary.failures:
         before = "the pair was" if summary.there == 1 else f"all {summary.there:,} pairs were"
         parts = [f"nothing left to do: {before} done before"]
     which = "" if chosen.shard.total == 1 else f"shard {chosen.shard.number}/{chosen.shard.total}: "
@@ -367,17 +369,20 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     if summary.scales and chosen.scale is None:
         low, high = min(summary.scales), max(summary.scales)
         if low == high:
-            print(f"full colour is {low:g} px; --scale {low:g} draws others alike")
+            print(f"full colour is {low:g} px; --scale {low:g} draws others in the same colours")
         else:
-            print(f"full colour is {low:g} to {high:g} px; --scale {high:g} draws all alike")
+            print(
+                f"full colour is {low:g} to {high:g} px; --scale {high:g} draws all in the same colours"
+            )
 
 
-def _failures(summary: Summary) -> str:
+def _failures(summary: Summary, overwrite: bool) -> str:
     """Everything that could not be done, by name."""
     lines = [f"  {one_line(reason)}" for reason in [*summary.failures][:SHOWN_FAILURES]]
     if len(summary.failures) > SHOWN_FAILURES:
         lines.append(f"  and {len(summary.failures) - SHOWN_FAILURES} more")
     if not summary.done + summary.there:
         return "\n".join(["nothing could be done:", *lines])
-    hint = "Fix this and run the same command again; finished pairs are kept."
-    return "\n".join(["everything is done except:", *lines, hint])
+    command = "the same command without --overwrite" if overwrite else "the same command"
+    hint = f"Fix this and run {command} again; finished pairs are kept."
+    return "\n".join(["these could not be done:", *lines, hint])

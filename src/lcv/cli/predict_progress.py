@@ -74,7 +74,7 @@ class Terminal(Listener):
     def advance(self, pairs: int = 1, computed: bool = True) -> None:
         if self.left is not None:
             self.left = max(0, self.left - pairs)
-        if computed:
+        if computed and pairs:
             self.times.append((time.monotonic(), pairs))
         if self.task is not None:
             self.progress.update(self.task, advance=pairs, speed=self.speed())
@@ -87,7 +87,7 @@ class Terminal(Listener):
 
     def speed(self) -> str:
         """As in "1.8 pairs/s, 2 min left"."""
-        if len(self.times) < 2:
+        if len(self.times) < 2 or self.times[0][0] == self.times[-1][0]:
             return ""
         (start, first), (end, _) = self.times[0], self.times[-1]
         seconds = (end - start) / (sum(pairs for _, pairs in self.times) - first)

@@ -66,13 +66,14 @@ def one_bar_or_lines(every: int = 1) -> Iterator[Tell]:
 
 
 @contextmanager
-def told_to_go_on(*, wanted: bool = True) -> Iterator[None]:
-    """Where Ctrl-C ends the block, `lcv` says how to go on."""
+def says_how_to_resume(*, wanted: bool = True, overwrite: bool = False) -> Iterator[None]:
+    """Where Ctrl-C ends the block, `lcv` says how to go on. overwrite: the command would start over"""
     try:
         yield
     except KeyboardInterrupt:
         if wanted:
-            raise KeyboardInterrupt("finished work is kept; the same command goes on") from None
+            command = "the same command without --overwrite" if overwrite else "the same command"
+            raise KeyboardInterrupt(f"finished work is kept; {command} goes on") from None
         raise
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcv.cli.parser import Parser, count, device_name, not_negative, whole
-from lcv.cli.progress import one_bar_or_lines, told_to_go_on
+from lcv.cli.progress import one_bar_or_lines, says_how_to_resume
 from lcv.errors import ArgumentError
 from lcv.files import make_folder
 from lcv.models.named import check_named
@@ -133,7 +133,7 @@ def _study(chosen: argparse.Namespace) -> int:
     networks = networks_of(chosen.models)
     folder = Path(chosen.output)
     make_folder(folder)
-    with one_bar_or_lines() as progress, told_to_go_on():
+    with one_bar_or_lines() as progress, says_how_to_resume():
         study = run_study(
             networks,
             sources,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lcv.cli.parser import Parser, device_name, whole
-from lcv.cli.progress import one_bar, told_to_go_on
+from lcv.cli.progress import one_bar, says_how_to_resume
 from lcv.errors import ArgumentError
 from lcv.models.named import check_named
 from lcv.words import counted, one_line
@@ -89,7 +89,7 @@ def _submit(chosen: argparse.Namespace) -> int:
 
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ArgumentError("lcv submit: works in one process; call it without torchrun")
-    with one_bar() as progress, told_to_go_on():
+    with one_bar() as progress, says_how_to_resume():
         done = write_submission(
             chosen.kind,
             load(chosen.model, chosen.weights),

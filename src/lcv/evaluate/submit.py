@@ -89,7 +89,7 @@ def write_submission(
             place, text = faults[0]
             raise ArgumentError(
                 f"{Path(data)}: this is not the whole test set: {place} {text}. Fetch the rest, "
-                f"or say --partial for a trial that no server accepts."
+                f"or use --partial for a trial that no server accepts."
             )
     if warm_start is None:
         warm_start = kind == "sintel" and cast(FlowModel, model).takes_flow_init
@@ -127,7 +127,7 @@ def _check_folder(folder: Path, kind: str, overwrite: bool) -> None:
     if not os.path.lexists(folder):
         return
     if not overwrite or not folder.is_dir() or folder.is_symlink():
-        raise FileError(f"{folder}: exists already; choose another name or say --overwrite")
+        raise FileError(f"{folder}: exists already; choose another name or use --overwrite")
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         if not path.is_dir() and not PATTERNS[kind].fullmatch(name):

@@ -109,7 +109,7 @@ def check_device(config: TrainConfig, device: torch.device) -> None:
     """Refuse what a device cannot do, before anything is made."""
     if config.graph and device.type != "cuda":
         raise ArgumentError(
-            f"graph is True, which needs CUDA, and the device is {device.type}; say graph=False"
+            f"graph is True, which needs CUDA, and the device is {device.type}; use graph=False"
         )
 
 

@@ -140,7 +140,7 @@ class Decoder:
                     yield kind, number, content
         except EOFError:
             if not self.stopped:
-                raise FileError(self._obituary(seen)) from None
+                raise FileError(self._death_message(seen)) from None
 
     def _frame(self, slot: int, height: int, width: int) -> np.ndarray:
         """The frame itself in shared memory, whose slot is free once nothing refers to the frame.
@@ -178,7 +178,7 @@ class Decoder:
             filled += count
         return content
 
-    def _obituary(self, seen: int) -> str:
+    def _death_message(self, seen: int) -> str:
         code = self.process.wait()
         self.words.seek(0)
         last = self.words.read()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]

@@ -101,7 +101,7 @@ def h5py_for(path: str | os.PathLike[str]) -> Any:
         return importlib.import_module("h5py")
     except ImportError:
         raise FileError(
-            f"{path}: .flo5 files need h5py, which is not installed; say pip install 'lcv-flow[spring]'"
+            f"{path}: .flo5 files need h5py, which is not installed; run pip install 'lcv-flow[spring]'"
         ) from None
 
 

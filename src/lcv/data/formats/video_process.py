@@ -29,7 +29,7 @@ from lcv.threads import Behind
 HEAD = struct.Struct("<cqiii")
 FRAME, ROOM, INFO, ERROR, END = b"F", b"R", b"I", b"E", b"Z"
 SLOTS = 5  # frames in shared memory
-AHEAD = 2  # frames that may be decoded and not yet converted
+AHEAD = 2  # frames that may be decoded and not yet sent
 # Formats a pipe may carry in addition to those of video files: series of pictures, bare streams.
 PIPED = "mjpeg,image2pipe,jpeg_pipe,png_pipe,ppm_pipe,pgm_pipe,bmp_pipe,webp_pipe,h264,hevc,m4v,nut"
 PROBED = 1 << 16
@@ -59,7 +59,7 @@ def main(order: dict[str, Any]) -> None:
             send, converter = _sender(out, order["shared"]), VideoReformatter()
             name = Path(order["name"])
 
-            def convert(number: int, frame: Any) -> None:
+            def convert_and_send(number: int, frame: Any) -> None:
                 # Not kept in a variable, so that its memory is reused for the next frame.
                 send(number, video.upright(name, frame, converter))
 
@@ -67,7 +67,7 @@ def main(order: dict[str, Any]) -> None:
                 for number, frame in enumerate(islice(_frames(order), stop)):
                     is_in_range = number >= start and (number - start) % step == 0
                     if is_in_range and (only is None or number in only):
-                        behind.do(partial(convert, number, frame))
+                        behind.do(partial(convert_and_send, number, frame))
         out.write(HEAD.pack(END, 0, 0, 0, 0))
     except FileError as error:
         say(ERROR, str(error))
