@@ -69,11 +69,11 @@ class MotionEncoder(nn.Module):
 
     def forward(self, costs: Tensor, flow: Tensor) -> Tensor:
         flow = flow.contiguous(memory_format=torch.channels_last)  # so that what it joins stays so
-        c = F.relu(convolve(costs, self.convc1.weight, self.convc1.bias))
+        c = F.relu_(convolve(costs, self.convc1.weight, self.convc1.bias))
         if self.convc2 is not None:
-            c = F.relu(self.convc2(c))
-        f = F.relu(self.convf2(F.relu(self.convf1(flow))))
-        motion = F.relu(convolve(torch.cat([c, f], dim=1), self.conv.weight, self.conv.bias, 1))
+            c = F.relu_(self.convc2(c))
+        f = F.relu_(self.convf2(F.relu_(self.convf1(flow))))
+        motion = F.relu_(convolve(torch.cat([c, f], dim=1), self.conv.weight, self.conv.bias, 1))
         return torch.cat([motion, flow.to(motion.dtype)], dim=1)
 
 
@@ -126,13 +126,17 @@ class RecurrentUnit(nn.Module):
         return Gates(rest[:zr], rest[zr:], share[:, :zr], share[:, zr:], padding)
 
     def forward(self, h: Tensor, motion: Tensor, gates: tuple[Gates, ...]) -> Tensor:
+        motion = motion.to(h.dtype)
         for gate in gates:
-            joint = torch.cat([h, motion.to(h.dtype)], dim=1)
-            zr = convolve(joint, gate.zr_weight, padding=gate.padding) + gate.zr_context
-            z, r = torch.sigmoid(zr).chunk(2, dim=1)
-            joint = torch.cat([r * h, motion.to(h.dtype)], dim=1)
-            q = torch.tanh(convolve(joint, gate.q_weight, padding=gate.padding) + gate.q_context)
-            h = (1 - z) * h + z * q
+            joint = torch.cat([h, motion], dim=1)
+            zr = convolve(joint, gate.zr_weight, padding=gate.padding).add_(gate.zr_context)
+            z, r = zr.sigmoid_().chunk(2, dim=1)
+            if torch.is_grad_enabled():
+                joint = torch.cat([r * h, motion], dim=1)
+            else:
+                joint[:, : self.hidden].mul_(r)
+            q = convolve(joint, gate.q_weight, padding=gate.padding).add_(gate.q_context).tanh_()
+            h = torch.lerp(h, q.to(h.dtype), z.to(h.dtype))  # (1 − z) h + z q
         return h
 
 
@@ -145,7 +149,7 @@ class FlowHead(nn.Module):
         self.conv2 = nn.Conv2d(inner, 2, 3, padding=1)
 
     def forward(self, h: Tensor) -> Tensor:
-        return convolve(F.relu(self.conv1(h)), self.conv2.weight, self.conv2.bias, 1)
+        return convolve(F.relu_(self.conv1(h)), self.conv2.weight, self.conv2.bias, 1)
 
 
 class UpdateBlock(nn.Module):
