@@ -259,7 +259,7 @@ def test_a_place_that_is_taken_by_something_else(data, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
     for name in ("file", "link"):
-        with pytest.raises(FileError, match=f"{name}: exists already; choose another name or say"):
+        with pytest.raises(FileError, match=f"{name}: exists already; choose another name or use"):
             write_submission(
                 "kitti", Constant(), data / "kitti", tmp_path / name, partial=True, overwrite=True
             )

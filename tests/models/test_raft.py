@@ -331,4 +331,4 @@ def test_encoders_are_born_with_he_s_normal_weights():
     torch.manual_seed(0)
     weight = raft_large().fnet.layer1[0].conv1.weight
     assert weight.shape == (64, 64, 3, 3)
-    assert float(weight.std()) == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.02)
+    assert float(weight.detach().std()) == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.02)
