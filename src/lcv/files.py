@@ -132,6 +132,8 @@ def _inode(path: Path) -> tuple[int, int] | None:
 
 def check_writable(path: Path, folder: Path) -> None:
     """Refuse, before any work is done, a folder where nothing can be written."""
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{path}: {folder} is a file, wanted a folder to write into")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise FileError(f"{path}: the folder {folder} may not be written to; choose another place")
 

@@ -229,6 +229,7 @@ def test_a_gpu_that_is_not_there(monkeypatch, gpus, text, message):
         ("unknown kind 'up'; there are left", "--kind: unknown kind 'up'; there are left"),
         ("Config: there is no kind 'up'", "--kind: there is no kind 'up'"),
         ("all is bad:\n  kind is 3\n", "all is bad:\n  --kind is 3\n"),
+        ("too small. Use a larger max_memory.", "too small. Use a larger --max-memory."),
         # What is not an argument stays as it is: paths, quotes, other words.
         ("/data/max_memory/a.png: the size is odd", None),
         ("max_memory.png: its size is odd", None),

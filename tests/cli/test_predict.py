@@ -431,7 +431,7 @@ def test_an_output_that_exists(folder, network, capsys):
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ("frame_1.png/out", "frame_1.png is a file, wanted a folder for the outputs"),
+        ("frame_1.png/out", "frame_1.png is a file, wanted a folder to write into"),
         ("frame_1.png/out.flo", "frame_1.png is a file, wanted a folder to write into"),
         ("none/out.flo", "the folder none does not exist; make it first"),
         ("/proc/none/out", "cannot be made: No such file or directory"),

@@ -292,7 +292,9 @@ def test_a_job_keeps_to_its_strategy(predictor, tmp_path, monkeypatch, strategy)
     wanted = made(tmp_path / "out")
     (tmp_path / "out" / "flow" / "walk" / "frame_2.flo").unlink()
     other = "on-demand" if strategy == "all-pairs" else "all-pairs"
-    message = f"its frames of 200×264: {strategy}.* which --strategy or --max-memory does not allow"
+    message = (
+        f"was begun with 200×264: {strategy}.* which --strategy or --max-memory does not allow"
+    )
     for options in ({"strategy": other}, {"max_memory": "1MB"}):
         with pytest.raises(FileError, match=message):
             run(
@@ -375,7 +377,7 @@ def test_links_are_never_followed(predictor, walk, tmp_path, link, how):
 
 @pytest.mark.parametrize("kind", ["strategy", "scale"])
 def test_what_workers_agreed_on_is_not_read_through_a_link(tmp_path, kind):
-    folder = JobFolder(tmp_path / "out", {})
+    folder = JobFolder(tmp_path / "out", {"lcv": "0"})
     assert folder.kept(kind, "walk") is None
     assert folder.keep(kind, "walk", 3.0) == folder.keep(kind, "walk", 5.0) == 3.0
     place = tmp_path / "out" / kind / "walk.json"
@@ -390,7 +392,7 @@ def test_nothing_is_swept_or_removed_through_a_link(tmp_path):
     mine.mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "flow").symlink_to(mine)
-    folder, path = JobFolder(tmp_path / "out", {}), tmp_path / "out" / "flow" / "a.flo"
+    folder, path = JobFolder(tmp_path / "out", {"lcv": "0"}), tmp_path / "out" / "flow" / "a.flo"
     for touch in (lambda: folder.sweep([path]), lambda: folder.remove(path)):
         with pytest.raises(FileError, match="is a link, which is not followed here; remove it"):
             touch()
@@ -410,11 +412,25 @@ def test_lines_that_name_files_outside_make_us_touch_none(predictor, walk, tmp_p
     assert mine.read_bytes() == b"mine"
 
 
+def test_a_folder_with_a_job_json_of_something_else_is_left_alone(predictor, walk, tmp_path):
+    """Another program may call its file so, and keep files in a folder called flow."""
+    out = tmp_path / "out"
+    (out / "flow").mkdir(parents=True)
+    (out / "flow" / "mine.txt").write_text("mine")
+    for text in ('{"name": "my job"}', "[]", "3", "damaged"):
+        (out / "job.json").write_text(text)
+        for overwrite in (False, True):
+            with pytest.raises(FileError, match=r"job\.json: (not from lcv|is damaged)"):
+                run(predictor, walk, out, overwrite=overwrite)
+        assert (out / "job.json").read_text() == text
+        assert (out / "flow" / "mine.txt").read_text() == "mine"
+
+
 def test_a_place_where_nothing_can_be_written_is_refused_early(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     settings = {"warm_start": False}
     for name in ("file", "file/inside/deep"):
-        with pytest.raises(FileError, match="file is a file, wanted a folder for the outputs"):
+        with pytest.raises(FileError, match="file is a file, wanted a folder to write into"):
             JobFolder(tmp_path / name, settings).open(False, ())
     JobFolder(tmp_path / "new" / "deep", settings).open(False, ())
     assert not (tmp_path / "new").exists()
@@ -441,7 +457,7 @@ def planned(tmp_path, limit=None, strategy="auto"):
     """A planner with a limit, and a folder that keeps plans."""
     network = Predictor(lcv.build("raft-small"), iters=1, device="cpu", strategy=strategy)
     network.planner.limit = limit
-    return JobFolder(tmp_path / "out", {}), network.planner
+    return JobFolder(tmp_path / "out", {"lcv": "0"}), network.planner
 
 
 def test_a_kept_plan_is_allowed_up_to_the_limit(tmp_path):
@@ -449,13 +465,13 @@ def test_a_kept_plan_is_allowed_up_to_the_limit(tmp_path):
     plan = folder.plan(["on-demand", None, 1000], 64, 72, planner)
     assert plan == Plan("on-demand", 64, 72, 1000, 1000)
     assert planner.plan(64, 72, Wanted()) is plan
-    with pytest.raises(FileError, match="its frames of 72×64: on-demand, about 1 kB of 1 kB"):
+    with pytest.raises(FileError, match="was begun with 72×64: on-demand, about 1 kB"):
         folder.plan(["on-demand", None, 1001], 64, 72, planner)
     folder, planner = planned(tmp_path)
     assert folder.plan(["on-demand", None, None], 64, 72, planner).bytes is None
     folder, planner = planned(tmp_path, strategy="on-demand")
     folder.plan(["on-demand", None, 10**15], 64, 72, planner)
-    with pytest.raises(FileError, match="which --strategy or --max-memory does not allow here"):
+    with pytest.raises(FileError, match="which --strategy or --max-memory does not allow now"):
         folder.plan(["all-pairs", None, 1], 64, 72, planner)
 
 

@@ -311,6 +311,19 @@ def test_a_stream_is_read_once(predictor, tmp_path):
     os.close(reader)
 
 
+@pytest.mark.parametrize("length", [100, None])
+def test_a_stream_of_fewer_than_two_frames_has_failed(predictor, tmp_path, length):
+    folder = save_frames(tmp_path / "a", 2)
+    content = (folder / "frame_1.png").read_bytes()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(content[:length],))
+    writer.start()
+    summary = run(predictor, pipe, tmp_path / "out")
+    writer.join()
+    assert [*summary.failures] == ["pipe: fewer than two frames came; flow needs two"]
+
+
 def test_only_the_first_frames_on_request(predictor, walk, tmp_path):
     assert run(predictor, walk, tmp_path / "out", frames=3).done == 2
     assert run(predictor, walk, tmp_path / "out", frames=3).there == 2
@@ -392,7 +405,7 @@ def test_why_there_is_no_clip(plain, walk, tmp_path):
     told = heard(plain, walk, tmp_path / "two", scale=3.0, shard=ONE)
     assert told[-1] == (
         "say",
-        "walk: no clip yet; run this again, without --shard, when all pairs are done",
+        "walk: no clip, since pairs are missing; run this again without --shard",
     )
     pair = save_frames(tmp_path / "pair", 2)
     told = heard(plain, pair, tmp_path / "three", scale=3.0)

@@ -106,7 +106,7 @@ class Heard(Listener):
 
 def test_a_scale_is_decided_once_for_all_workers(tmp_path):
     heard, motion, film = Heard(), Motion({1: 6.0}), Film(3)
-    folder, job = JobFolder(tmp_path / "out", {}), Job((), None, ())
+    folder, job = JobFolder(tmp_path / "out", {"lcv": "0"}), Job((), None, ())
     scales = Scales(motion, job, folder, heard)
     wanted = own_scale(moved(6.0))
     assert scales.of(film) == scales.of(film) == folder.kept("scale", "film") == wanted
@@ -117,7 +117,7 @@ def test_a_scale_is_decided_once_for_all_workers(tmp_path):
     assert not other.pairs
     assert Scales(other, job, None, heard).of(film) == own_scale(moved(100.0))
     (tmp_path / "out" / "scale" / "film.json").write_text('"large"')
-    with pytest.raises(FileError, match=r"film: the job's scale is 'large', no number\. Choose"):
+    with pytest.raises(FileError, match=r"film: the job's scale is 'large', not a number\. Choose"):
         Scales(motion, job, folder, heard).of(film)
 
 
@@ -131,7 +131,7 @@ def test_a_scale_that_is_given_or_of_one_pair_is_not_looked_for():
 
 
 def test_where_no_pair_can_be_computed_there_is_no_scale(tmp_path):
-    folder = JobFolder(tmp_path / "out", {})
+    folder = JobFolder(tmp_path / "out", {"lcv": "0"})
     scales = Scales(Motion({}), Job((), None, ()), folder, Heard())
     assert scales.of(Film(3, bad=(1,))) is None
     assert not (tmp_path / "out").exists()

@@ -64,7 +64,7 @@ def test_the_frames_of_a_folder(tmp_path):
     assert third.names == ("frame_1",)
     with pytest.raises(ArgumentError, match="--every 5 leaves 1 of its 5 frames"):
         Selection(every=5).of(walk)
-    with pytest.raises(ArgumentError, match="walk: --start and --end are seconds of a video file"):
+    with pytest.raises(ArgumentError, match="walk: --start and --end work for video files only"):
         Selection(Fraction(1)).of(walk)
 
 
@@ -114,5 +114,5 @@ def test_two_frames_are_enough_and_one_is_not():
         with pytest.raises(ArgumentError, match=message):
             chosen.of(film)
     files = FrameFiles("walk", (Path("1.png"), Path("2.png")), ("1",))
-    with pytest.raises(ArgumentError, match="walk: --start and --end are seconds of a video file"):
+    with pytest.raises(ArgumentError, match="walk: --start and --end work for video files only"):
         Selection(end=Fraction(1)).of(files)

@@ -18,6 +18,7 @@ from lcv.predict.job import Job, Listener
 from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named
 from lcv.predict.run import Run
+from lcv.predict.selection import Shard
 from predict.small_jobs import FLOW, PLAIN, made, run
 from testing.footage import moving, save_frames
 
@@ -88,12 +89,28 @@ def test_a_sequence_that_cannot_be_computed_does_not_stop_the_others(predictor, 
 
 
 def test_frames_for_which_no_strategy_fits_are_named_once(walk, tmp_path):
-    """Where none fits the first pair, the sequence is given up; a size that comes later costs its pairs."""
     little = Predictor(lcv.build("raft-small"), iters=1, device="cpu", max_memory="1MB")
     summary = run(little, walk, tmp_path / "none")
     (said,) = summary.failures
     assert "72×64" in said
-    assert (summary.done, summary.failed) == (0, set())
+    assert (summary.done, len(summary.failed)) == (0, 6)
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_frames_that_are_too_small_cost_their_pairs_wherever_a_run_begins(
+    predictor, walk, tmp_path, first
+):
+    for number in (first + 1, first + 2):
+        write_image(walk / f"frame_{number}.png", np.zeros((32, 40, 3), np.uint8), overwrite=True)
+    whole = run(predictor, walk, tmp_path / "whole")
+    assert len(whole.failed) == (2 if first == 0 else 3)
+    out = tmp_path / "out"
+    for number in (1, 2, 3):
+        run(predictor, walk, out, shard=Shard(number, 3))
+    assert made(out) == made(tmp_path / "whole")
+    (out / "flow" / "walk" / "frame_6.flo").unlink()
+    run(predictor, walk, out)
+    assert made(out) == made(tmp_path / "whole")
 
 
 def test_a_size_that_cannot_be_computed_costs_its_own_pairs_only(predictor, walk, tmp_path):

@@ -192,8 +192,8 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         results = []
         for entrant in entrants:
             first = processes.is_first
-            going_on = says_how_to_resume(wanted=first and bool(chosen.output))
-            with bars(entrant.label, wanted=first) as progress, going_on:
+            resume_hint = says_how_to_resume(wanted=first and bool(chosen.output))
+            with bars(entrant.label, wanted=first) as progress, resume_hint:
                 results.append(
                     evaluate_entrant(
                         entrant,

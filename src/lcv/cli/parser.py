@@ -126,7 +126,7 @@ def in_options(message: str) -> str:
         name = re.escape(plain)
         message = re.sub(rf"{outside}{name}=(?=\S)", f"{option} ", message)
         if "_" in plain:
-            message = re.sub(rf"{outside}{name}(?![\w/\\.='\":*])", option, message)
+            message = re.sub(rf"{outside}{name}(?![\w/\\='\":*]|\.\w)", option, message)
         begins = rf"(?m)^(\s*){name}(?= (?:is|are|has|')|: unknown )"
         message = re.sub(begins, rf"\g<1>{option}", message)
         words = re.escape(plain.replace("_", " "))

@@ -203,7 +203,7 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
     from lcv.predict.selection import Selection
 
     wanted = Wanted(chosen.backward, chosen.occlusion, chosen.warp_error)
-    if chosen.look and truth is None:  # what there is to say without the truth
+    if chosen.look and truth is None:  # where the true flow is unknown
         wanted = wanted._replace(occlusion=True, warp_error=True)
     job = Job(
         inputs.sequences,
@@ -232,8 +232,8 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         "precision": chosen.precision,
         "max_side": chosen.max_side,
     }
-    going_on = says_how_to_resume(wanted=isinstance(place, Path), overwrite=chosen.overwrite)
-    with Terminal(chosen.quiet) as terminal, going_on:
+    resume_hint = says_how_to_resume(wanted=isinstance(place, Path), overwrite=chosen.overwrite)
+    with Terminal(chosen.quiet) as terminal, resume_hint:
         for note in inputs.notes:
             terminal.say(note)
         own = str(weights or model)
@@ -346,9 +346,9 @@ def _check_one_file(chosen: argparse.Namespace, inputs: Inputs, meaning: str) ->
 
 def _given(chosen: argparse.Namespace, names: list[str]) -> Iterator[str]:
     """Those of the options that the command line has."""
-    unsaid = {"every": 1, "shard": (1, 1)}
+    defaults = {"every": 1, "shard": (1, 1)}
     for name in names:
-        if (value := getattr(chosen, name)) and value != unsaid.get(name):
+        if (value := getattr(chosen, name)) and value != defaults.get(name):
             yield f"--{name.replace('_', '-')}"
 
 
@@ -366,7 +366,7 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     print(f"{which}{', '.join(parts)}: {chosen.output}")
     for clip in summary.clips:
         print(one_line(f"clip: {clip}"))
-    if summary.scales and chosen.scale is None:
+    if summary.scales and chosen.scale is None and not summary.there:  # else not all are known
         low, high = min(summary.scales), max(summary.scales)
         if low == high:
             print(f"full colour is {low:g} px; --scale {low:g} draws others in the same colours")

@@ -67,7 +67,7 @@ def one_bar_or_lines(every: int = 1) -> Iterator[Tell]:
 
 @contextmanager
 def says_how_to_resume(*, wanted: bool = True, overwrite: bool = False) -> Iterator[None]:
-    """Where Ctrl-C ends the block, `lcv` says how to go on. overwrite: the command would start over"""
+    """Where Ctrl-C ends the block, `lcv` says how to go on. overwrite: the command has --overwrite"""
     try:
         yield
     except KeyboardInterrupt:

@@ -44,11 +44,6 @@ class JobFolder:
     def open(self, overwrite: bool, inputs: Iterable[Path]) -> None:
         """Go on with the job that is here, or refuse it; with `overwrite` empty its folders first."""
         nearest = next(p for p in (self.root, *self.root.absolute().parents) if p.exists())
-        if not nearest.is_dir():
-            raise FileError(
-                f"{self.root}: {nearest} is a file, wanted a folder for the outputs; choose another "
-                f"name with -o"
-            )
         check_writable(self.root, nearest)
         for name in (NAME, *OWN):
             refuse_link(self.root / name)
@@ -65,7 +60,7 @@ class JobFolder:
         elif overwrite:
             self._empty()
         else:
-            self._check_settings(_content(self.root / NAME))
+            self._check_settings()
             decided = (self.root / kind for kind in ("scale", "strategy"))
             self.sweep([self.root / NAME, *(f for each in decided for f in each.rglob("*.json"))])
             self.log.read()
@@ -121,7 +116,7 @@ class JobFolder:
             make_folder(self.root)
             text = json.dumps(self.settings, indent=1, sort_keys=True) + "\n"
             create_once(self.root / NAME, text)
-            self._check_settings(_content(self.root / NAME))
+            self._check_settings()
             self._is_created = True
         self._check_links(path)
         make_folder(path.parent)
@@ -178,8 +173,8 @@ class JobFolder:
         limit = sys.maxsize if planner.limit is None else planner.limit
         if planner.strategy not in ("auto", plan.strategy) or (plan.bytes or 0) > limit:
             raise FileError(
-                f"{self.root}: its frames of {plan.text}, which --strategy or --max-memory does not "
-                f"allow here. {OR_OVERWRITE}"
+                f"{self.root}: was begun with {plan.text}, which --strategy or --max-memory does not "
+                f"allow now. Allow it again, or choose another folder with -o"
             )
         planner.keep(plan)
         return plan
@@ -212,6 +207,7 @@ class JobFolder:
         return sum(map(self.files.is_unchanged, files, known))
 
     def _empty(self) -> None:
+        self._settings_there()
         try:
             for folder in (self.root / name for name in OWN):
                 if folder.exists():
@@ -238,8 +234,14 @@ class JobFolder:
                     f"choose another folder with -o"
                 )
 
-    def _check_settings(self, found: Any) -> None:
-        found, wanted = found if isinstance(found, dict) else {}, self.settings
+    def _settings_there(self) -> dict[str, Any]:
+        found = _content(self.root / NAME)
+        if isinstance(found, dict) and found.keys() & self.settings.keys():
+            return found
+        raise FileError(f"{self.root / NAME}: not from lcv; choose another folder with -o")
+
+    def _check_settings(self) -> None:
+        found, wanted = self._settings_there(), self.settings
         for name in sorted({*found, *wanted}):
             if found.get(name) != wanted.get(name):
                 values = (str(each.get(name)) for each in (found, wanted))

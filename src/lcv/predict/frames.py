@@ -1,4 +1,4 @@
-"""What a caller may call a frame, brought to one tensor: (1, 3, h, w), RGB, 0 … 255."""
+"""Everything that is accepted as a frame, as one tensor: (1, 3, h, w), RGB, 0 … 255."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("lcv")
 class Frame(NamedTuple):
     """A picture and how messages call it. image: (1, 3, h, w), uint8, or float32 in 0 … 255
 
-    The image is its own: whoever gave the array may fill it anew, as decoders do.
+    The image is its own: whoever gave the array may reuse it, as decoders do.
     """
 
     image: Tensor
@@ -87,7 +87,7 @@ def _from_array(array: np.ndarray, name: str) -> Tensor:
         array = array / np.float32(257)  # not rounded: the network takes what lies in between
     if array.dtype != np.uint8 and not np.issubdtype(array.dtype, np.floating):
         raise ArgumentError(f"{name} is an array of {array.dtype}, {WANTED}")
-    # Only seen as planes: the network puts them apart when it turns them into its own numbers.
+    # A view with channels first; it is copied when the network converts its type.
     return _checked(torch.from_numpy(array).permute(2, 0, 1)[None], name)
 
 

@@ -76,7 +76,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, kept: Any, height: int, width: int, limit: int | None) -> Plan:
-        """The plan again; ValueError or TypeError if it is none."""
+        """The plan again; ValueError or TypeError if it is not a plan."""
         strategy, tiling, needed = kept
         if tiling is not None:
             tops, lefts, tall, wide, coarse = tiling

@@ -13,7 +13,6 @@ OUT/low/…npy                      with a warm start, what the next pair starts
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lcv.data.formats.flo5 import h5py_for
 from lcv.data.formats.flow import read_flow
 from lcv.data.formats.image import read_image, write_image
 from lcv.data.formats.mask import write_mask
@@ -74,11 +74,8 @@ def wanted_outputs(
     for name in dict.fromkeys(formats):
         if name not in FORMATS:
             raise ArgumentError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}")
-        if name == "flo5" and importlib.util.find_spec("h5py") is None:
-            raise ArgumentError(
-                "the format flo5 needs h5py, which is not installed; run pip install "
-                "'lcv-flow[spring]'"
-            )
+        if name == "flo5":
+            h5py_for("--format flo5")
         found.append(Output(FOLDERS.get(name, "flow"), name))
         if backward:
             kind = f"backward_{FOLDERS[name]}" if name in FOLDERS else "backward"

@@ -102,7 +102,7 @@ class Run:
         worker.listener.begin(f"{cluster.workers} workers", total)
         for summary, ends in cluster.map(compute_chunk, order, chunks):
             worker.summary.add(summary)
-            for name, end in ends.items():  # a chunk behind a video's end knows only its own start
+            for name, end in ends.items():  # a chunk past the end reports its own start
                 worker.ends[name] = min(end, worker.ends.get(name, end))
             worker.listener.advance(summary.done + len(summary.failed))
 
@@ -118,9 +118,8 @@ class Run:
             shown = [pair for pair in pairs if folder.is_done(sequence, pair, worker.outputs)]
             failed = {pair for where, pair in worker.summary.failed if where == name}
             if {*pairs} - {*shown} - failed:
-                worker.listener.say(
-                    f"{name}: no clip yet; run this again, without --shard, when all pairs are done"
-                )
+                again = "again without --shard" if self.job.shard.total > 1 else "again"
+                worker.listener.say(f"{name}: no clip, since pairs are missing; run this {again}")
             elif shown and len(pairs) > 1:
                 self._make_clip(folder, sequence, shown)
             elif shown and self.job.selection != EVERYTHING:

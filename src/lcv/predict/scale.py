@@ -73,6 +73,8 @@ class Scales:
                 if scale is not None and self.folder is not None:
                     scale = self.folder.keep("scale", name, scale)
             if scale is not None and not isinstance(scale, float | int):
-                raise FileError(f"{name}: the job's scale is {scale!r}, no number. {OR_OVERWRITE}")
+                raise FileError(
+                    f"{name}: the job's scale is {scale!r}, not a number. {OR_OVERWRITE}"
+                )
             self._known[name] = scale
         return self._known[name]

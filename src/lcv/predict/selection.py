@@ -28,8 +28,7 @@ class Selection(NamedTuple):
         if self.start or self.end is not None:
             if not isinstance(sequence, Video):
                 raise ArgumentError(
-                    f"{title(sequence)}: --start and --end are seconds of a video file, and this is "
-                    f"none; leave them out"
+                    f"{title(sequence)}: --start and --end work for video files only; leave them out"
                 )
             sequence = _between(sequence, self.start, self.end)
         taken = limited(_every(sequence, self.every), self.frames)

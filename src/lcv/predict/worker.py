@@ -63,6 +63,7 @@ class Worker:
             each.what in ("png", "overlay", "look") for each in job.outputs
         )
         self.ends: dict[str, int] = {}
+        self.refused: dict[tuple[int, ...], LcvError] = {}
         self._planned: set[tuple[int, ...]] = set()
         self._unmeasured: set[tuple[int, ...]] = set()
 
@@ -147,7 +148,7 @@ class _Pass:
 
     def __init__(self, worker: Worker, sequence: Sequence, clip: ClipWriter | None) -> None:
         self.worker, self.job, self.folder = worker, worker.job, worker.folder
-        self.sequence, self.clip, self.has_plan = sequence, clip, False
+        self.sequence, self.clip = sequence, clip
         self.stream = Stream(worker.predictor, self.job.warm_start, self.job.wanted)
 
     def go(self, pairs: range) -> None:
@@ -182,6 +183,8 @@ class _Pass:
         if pairs is not ENDLESS and (before is None or before.index < pairs.stop):
             # Hidden frames count in a video's length, but are not shown.
             worker.ends[title(sequence)] = before.index + 1 if before else pairs.start
+        elif pairs is ENDLESS and (before is None or before.index == 0):
+            worker.fail(LcvError(f"{title(sequence)}: fewer than two frames came; flow needs two"))
 
     def _read_ahead(
         self, is_needed: Callable[[int], bool], pool: ThreadPoolExecutor, frame: RawFrame
@@ -225,15 +228,13 @@ class _Pass:
         try:
             if is_of_one_size:
                 self.worker.plan(before)
-                self.has_plan = True
             if self.stream.is_empty:
                 self.stream.push(as_frame(before.image, before.label, owned=True))
                 self.stream.low = self._stored_low(before.index - 1)
             return self.stream.begin(as_frame(after.image, after.label, owned=True))
-        except LcvError as error:
-            if is_of_one_size and not self.has_plan:
-                raise  # no pair of this size can be computed, and the sequence may have no other
-            self.worker.fail(error)
+        except (ArgumentError, ShapeError) as error:
+            known = self.worker.refused if is_of_one_size else {}  # a size is named once
+            self.worker.fail(known.setdefault(before.image.shape, error))
             return None
 
     def _finish(self, before: RawFrame, after: RawFrame, pending: Pending | None, low: Any) -> None:
