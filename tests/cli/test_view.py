@@ -273,6 +273,7 @@ REFUSALS = [
     ),
     ("both -o x", "as x/f0.png; draw them one kind at a time, as 'both/*.flo'"),
     ("video frames --flow short -o x.mp4", "frames: 4 frames for 1 flows; wanted as many, or one"),
+    ("video frames --flow two -o x.mp4", "frames: 4 frames for 2 flows; wanted as many, or one"),
     ("video film.mkv --flow short -o x.mp4", "film.mkv: 4 frames for 1 flows; wanted as many, or"),
     (
         "video frames --flow one=flows two=later -o x.mp4",
@@ -286,10 +287,12 @@ REFUSALS = [
 @pytest.mark.parametrize(("words", "sentence"), REFUSALS, ids=[words for words, _ in REFUSALS])
 def test_refusals(files, capsys, words, sentence):
     lcv.write_flow("small.flo", np.zeros((4, 5, 2), np.float32))
-    for folder in ("empty", "short", "both", "later"):
+    for folder in ("empty", "short", "two", "both", "later"):
         (files / folder).mkdir()
     for name in (
         "short/f0.flo",
+        "two/f0.flo",
+        "two/f1.flo",
         "both/f0.flo",
         "both/f0.npz",
         *(f"later/f{k}.flo" for k in (1, 2, 3)),
