@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from lcv import files
 from lcv.errors import FileError
 from lcv.files import (
     check_apart,
@@ -224,6 +225,21 @@ def test_a_file_is_created_once_and_the_first_one_wins(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
     with pytest.raises(FileError, match="does not exist"):
         create_once(tmp_path / "none" / "a.json", "")
+
+
+def test_a_file_is_created_even_if_another_process_sweeps_meanwhile(tmp_path, monkeypatch):
+    path, publish, swept = tmp_path / "a.json", files._publish, []
+
+    def late(temporary, path, overwrite):
+        if not swept:
+            swept.append(temporary)
+            sweep([path])
+        publish(temporary, path, overwrite)
+
+    monkeypatch.setattr(files, "_publish", late)
+    assert create_once(path, "1") == path.read_text() == "1"
+    assert len(swept) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_a_link_is_refused_wherever_it_leads(tmp_path):

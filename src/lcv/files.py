@@ -140,13 +140,18 @@ def check_writable(path: Path, folder: Path) -> None:
 
 def create_once(path: Path, content: str) -> str:
     """Create a file that never changes; returns what is in it, or in the one that was there first."""
-    try:
-        with whole_file(path) as temporary:
-            temporary.write_text(content, encoding="utf-8")
-    except FileError:
-        if not path.is_file():
-            raise
-        return path.read_text(encoding="utf-8")
+    for attempt in (
+        1,
+        2,
+    ):  # another process that starts now may sweep the first temporary file away
+        try:
+            write_text(path, content)
+            break
+        except FileError:
+            if path.is_file():
+                return path.read_text(encoding="utf-8")
+            if attempt == 2:
+                raise
     return content
 
 
