@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,14 +101,18 @@ class Pretended:
 
     exceptions = SimpleNamespace(RayTaskError=KeyError, RayError=ValueError)
 
-    def __init__(self, **resources) -> None:
-        self.resources, self.asked, self.begun = resources, [], 0
+    def __init__(self, *machines: dict[str, float]) -> None:
+        self.machines, self.asked, self.begun = machines, [], 0
 
     def init(self, address, **options):
         self.asked.append(("init", address, options))
 
     def cluster_resources(self):
-        return self.resources
+        return sum(map(Counter, self.machines), Counter())
+
+    def nodes(self):
+        gone = {"Resources": {"CPU": 64.0}, "Alive": False}
+        return [gone, *({"Resources": each, "Alive": True} for each in self.machines)]
 
     def shutdown(self):
         self.asked.append(("shutdown",))
@@ -139,25 +144,34 @@ class Pretended:
         self.asked.append(("cancel", task, force))
 
 
-def pretended(monkeypatch, address="local", **resources) -> Cluster:
-    monkeypatch.setitem(sys.modules, "ray", Pretended(**resources))
+def pretended(monkeypatch, *machines: dict[str, float], address="local") -> Cluster:
+    monkeypatch.setitem(sys.modules, "ray", Pretended(*machines))
     return Cluster(address)
 
 
 @pytest.mark.parametrize(
-    ("resources", "workers", "needs"),
+    ("machines", "workers", "beside", "needs"),
     [
-        ({"CPU": 16.0}, 4, {"num_cpus": 4}),
-        ({"CPU": 6.0}, 2, {"num_cpus": 3}),
-        ({"CPU": 2.0}, 2, {"num_cpus": 1}),
-        ({"CPU": 1.0}, 1, {"num_cpus": 1}),
-        ({}, 1, {"num_cpus": 1}),
-        ({"CPU": 32.0, "GPU": 3.0}, 3, {"num_gpus": 1, "num_cpus": 1}),
+        ([{"CPU": 16.0}], 4, 4, {"num_cpus": 4}),
+        ([{"CPU": 6.0}], 2, 2, {"num_cpus": 3}),
+        ([{"CPU": 2.0}], 2, 2, {"num_cpus": 1}),
+        ([{"CPU": 1.0}], 1, 1, {"num_cpus": 1}),
+        ([{}], 1, 1, {"num_cpus": 1}),
+        ([{"CPU": 4.0}, {"CPU": 4.0}], 4, 2, {"num_cpus": 2}),
+        ([{"CPU": 16.0}, {"CPU": 6.0}, {"CPU": 0.5}], 7, 5, {"num_cpus": 3}),
+        (
+            [{"CPU": 16.0, "GPU": 2.0}, {"CPU": 16.0, "GPU": 1.0}],
+            3,
+            1,
+            {"num_gpus": 1, "num_cpus": 1},
+        ),
     ],
 )
-def test_workers_by_what_a_cluster_has(monkeypatch, resources, workers, needs):
-    with pretended(monkeypatch, **resources) as cluster:
-        assert (cluster.workers, cluster.needs) == (workers, needs)
+def test_workers_by_what_a_cluster_has(monkeypatch, machines, workers, beside, needs):
+    """A worker's cores are those of one machine; `beside` is for the fullest one."""
+    with pretended(monkeypatch, *machines) as cluster:
+        assert (cluster.workers, cluster.beside, cluster.needs) == (workers, beside, needs)
+        assert cluster.has_gpus is ("GPU" in machines[0])
         assert list(cluster.map(max, 2, [1, 3])) == [2, 3]
     options = {"logging_level": 40, "log_to_driver": False, "include_dashboard": False}
     assert cluster.ray.asked == [
@@ -172,13 +186,13 @@ def test_workers_by_what_a_cluster_has(monkeypatch, resources, workers, needs):
 
 
 def test_a_cluster_that_is_there_is_joined_as_it_is(monkeypatch):
-    with pretended(monkeypatch, "auto", CPU=4.0) as cluster:
+    with pretended(monkeypatch, {"CPU": 4.0}, address="auto") as cluster:
         pass
     assert cluster.ray.asked[0] == ("init", "auto", {"logging_level": 40, "log_to_driver": False})
 
 
 def test_four_tasks_a_worker_are_handed_out_and_those_left_are_cancelled(monkeypatch):
-    with pretended(monkeypatch, CPU=2.0) as cluster:
+    with pretended(monkeypatch, {"CPU": 2.0}) as cluster:
         results = cluster.map(lambda common, task: task, None, iter(range(100)))
         assert [next(results), cluster.ray.begun] == [0, 8]
         assert [next(results), cluster.ray.begun] == [1, 9]
@@ -191,7 +205,7 @@ def test_a_worker_that_dies_again_and_again_is_told_in_a_sentence(monkeypatch):
     died = ValueError("killed\n   by " + "x" * 500)
     failed = KeyError()
     failed.cause = FileError("a.png: is cut")
-    with pretended(monkeypatch, CPU=2.0) as cluster:
+    with pretended(monkeypatch, {"CPU": 2.0}) as cluster:
         with pytest.raises(LcvError, match=r"died 4 times over one task, .*: killed by x{290}$"):
             list(cluster.map(lambda common, task: task, None, [died]))
         with pytest.raises(FileError, match=r"a\.png: is cut"):

@@ -30,7 +30,10 @@ AHEAD = 4
 
 
 class Cluster:
-    """Workers of a cluster while the block runs. address: LOCAL, "auto", or as ray.init takes it"""
+    """Workers of a cluster while the block runs. address: LOCAL, "auto", or as ray.init takes it
+
+    workers: how many there are; cores: of each; beside: how many share one machine's memory
+    """
 
     def __init__(self, address: str = LOCAL) -> None:
         # Without these, Ray sends usage statistics, and logs errors that we handle.
@@ -50,7 +53,7 @@ class Cluster:
         local = {"include_dashboard": False} if self.address == LOCAL else {}
         try:
             if self.address not in (LOCAL, "auto"):
-                _knock(self.address)  # Ray itself would try for minutes
+                _check_reachable(self.address)  # Ray itself would try for minutes
             self.ray.init(
                 self.address,
                 logging_level=logging.ERROR,
@@ -62,11 +65,14 @@ class Cluster:
                 f"--ray {self.address}: no cluster answers: {error}; wanted auto, or HOST:PORT as "
                 f"`ray start --head` says it"
             ) from None
-        there = self.ray.cluster_resources()
-        gpus, cores = int(there.get("GPU", 0)), int(there.get("CPU", 1))
-        self.cores = max(1, min(MOST_CORES, cores // 2))
-        self.workers = gpus or max(1, cores // self.cores)
+        gpus = int(self.ray.cluster_resources().get("GPU", 0))
+        there = [node["Resources"].get("CPU", 0) for node in self.ray.nodes() if node["Alive"]]
+        nodes = [int(cores) for cores in there if cores >= 1] or [1]  # a task has to fit on one
+        self.cores = max(1, min(MOST_CORES, min(nodes) // 2))
+        self.workers = gpus or sum(cores // self.cores for cores in nodes)
+        self.beside = 1 if gpus else max(nodes) // self.cores
         self.needs = {"num_gpus": 1, "num_cpus": 1} if gpus else {"num_cpus": self.cores}
+        self.has_gpus = gpus > 0
         return self
 
     def __exit__(
@@ -80,7 +86,7 @@ class Cluster:
     def map(
         self, function: Callable[[Any, Any], Any], common: Any, tasks: Iterable[Any]
     ) -> Iterator[Any]:
-        """What the function makes of `common` and each task, in the order in which they end.
+        """Yield function(common, task) for each task, in the order in which they end.
 
         When this is ended early, by Ctrl-C say, the tasks that are left are cancelled.
         """
@@ -112,7 +118,7 @@ class Cluster:
             ) from None
 
 
-def _knock(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Refuse an address that does not answer."""
     host, _, port = address.rpartition("//")[2].rpartition(":")
     if not host or not port.isdecimal():

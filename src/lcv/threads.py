@@ -1,4 +1,4 @@
-"""Work beside the caller's: items prepared before they are asked for, results finished behind it."""
+"""Background threads: items prepared ahead of their turn, and tasks run in order."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_pairs_by_their_endings_are_not_chained(tmp_path):
     inputs = find_inputs([str(tmp_path)])
     assert outline(inputs)[1] == ("", ["000001_10.png", "000001_11.png"], ["000001"])
     assert len(inputs.sequences) == 3
-    assert "3 pairs by the endings" in inputs.notes[0]
+    assert "taken as 3 pairs by the file names" in inputs.notes[0]
 
 
 def test_a_list_chains_lines_that_share_a_frame(tmp_path):
@@ -130,6 +131,7 @@ def test_videos_of_one_name_are_told_apart(tmp_path):
         (tmp_path / "a" / name).touch()
     inputs = find_inputs([str(tmp_path / "a")])
     assert [each.name for each in inputs.sequences] == ["a/x.avi", "a/x.mp4", "y"]
+    assert predict_inputs._with_folder(Path("/x.mp4")) == "x.mp4", "the root has no name"
     assert all(isinstance(each, Video) for each in inputs.sequences)
 
 

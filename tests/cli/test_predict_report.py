@@ -10,9 +10,12 @@ import pytest
 
 from lcv.cli import predict
 from lcv.cli.main import main
+from lcv.cli.predict_inputs import Inputs
+from lcv.data.formats.decoder import Source
 from lcv.errors import ArgumentError, LcvError
 from lcv.predict.job import Summary
 from lcv.predict.selection import Shard
+from lcv.predict.sources import Live
 
 
 def reported(capsys, summary, scale=None, shard=Shard(1, 1)):  # noqa: B008
@@ -69,14 +72,20 @@ def test_twenty_failures_are_named_and_the_others_counted(count):
     reasons = {f"reason {n}": LcvError("x") for n in range(count)}
     shown = [f"  reason {n}" for n in range(min(count, 20))]
     shown += [f"  and {count - 20} more"] * (count > 20)
-    nothing = predict._failures(Summary(failures=reasons), False)
-    assert nothing.splitlines() == ["nothing could be done:", *shown]
+    files, camera = Inputs(()), Inputs((Live("room", Source("camera", "0")),))
+
+    def told(summary, output="out", overwrite=False, inputs=files):
+        chosen = Namespace(output=output, overwrite=overwrite)
+        return predict._failures(chosen, inputs, summary).splitlines()
+
+    assert told(Summary(failures=reasons)) == ["nothing could be done:", *shown]
     hint = "Fix this and run the same command again; finished pairs are kept."
     for some in (Summary(done=1, failures=reasons), Summary(there=1, failures=reasons)):
-        lines = predict._failures(some, False).splitlines()
-        assert lines == ["these could not be done:", *shown, hint]
-        hint_after = predict._failures(some, True).splitlines()[-1]
-        assert "run the same command without --overwrite again" in hint_after, "it would start over"
+        assert told(some) == ["these could not be done:", *shown, hint]
+        again = told(some, overwrite=True)[-1]
+        assert "run the same command without --overwrite again" in again, "it would start over"
+        for lost in (told(some, "flow.mp4"), told(some, inputs=camera)):
+            assert lost == ["these could not be done:", *shown], "this cannot be resumed"
 
 
 def test_several_failures_are_told_a_line_each(tmp_path, capsys):

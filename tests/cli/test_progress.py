@@ -165,7 +165,8 @@ def test_notes_are_said_before_the_first_pair_unless_quiet(clock):
         terminal = plain_terminal(quiet=quiet)
         terminal.notes += ["[bold] is a name", "two"]
         with terminal:
-            terminal.start()
+            terminal.begin("walk", 3)
+            terminal.begin("run", 4)
         wanted = "" if quiet else "[bold] is a name\ntwo\n"
         assert terminal.console.file.getvalue() == wanted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import time
@@ -42,17 +43,17 @@ def test_other_settings_are_refused_and_named(predictor, walk, tmp_path):
     before = files_of(out)
     other = Predictor(predictor.model, iters=2, device="cpu")
     message = (
-        r"out: holds the outputs of another job: there iters is 1, here 2\. Choose another folder "
+        r"out: was made with other settings: iters was 1, and is 2 now\. Choose another folder "
         r"with -o, or use --overwrite to start over\."
     )
     with pytest.raises(FileError, match=message):
         run(other, walk, out)
-    with pytest.raises(FileError, match=r"there scale is auto, here 5\.0"):
+    with pytest.raises(FileError, match=r"scale was auto, and is 5\.0 now"):
         run(predictor, walk, out, scale=5.0)
-    with pytest.raises(FileError, match="there warm_start is False, here True"):
+    with pytest.raises(FileError, match="warm_start was False, and is True now"):
         run(predictor, walk, out, warm_start=True)
     torch.manual_seed(8)
-    with pytest.raises(FileError, match="there weights is [0-9a-f]{12}…, here [0-9a-f]{12}…"):
+    with pytest.raises(FileError, match="weights was [0-9a-f]{12}…, and is [0-9a-f]{12}… now"):
         run(Predictor(lcv.build("raft-small"), iters=1, device="cpu"), walk, out)
     assert files_of(out) == before
     run(other, walk, out, overwrite=True)
@@ -259,6 +260,37 @@ def test_a_warm_start_follows_its_frames(predictor, walk, tmp_path, how):
     assert {name: made(tmp_path / "out" / "flow")[name] for name in fresh} == fresh
 
 
+def test_a_damaged_low_flow_is_refused_with_what_to_do(predictor, walk, tmp_path):
+    run(predictor, walk, tmp_path / "out", **WARM)
+    (tmp_path / "out" / "flow" / "walk" / "frame_4.flo").unlink()
+    low = tmp_path / "out" / "low" / "walk" / "frame_3.npy"
+    content = bytearray(low.read_bytes())
+    content[:6] = b"broken"  # of the same size, so that its line still fits
+    time = low.stat().st_mtime_ns
+    low.write_bytes(content)
+    os.utime(low, ns=(time, time))
+    with pytest.raises(FileError, match=r"frame_3\.npy: is damaged\. Choose .* --overwrite"):
+        run(predictor, walk, tmp_path / "out", **WARM)
+
+
+def test_a_video_that_changes_while_it_is_read_is_computed_again(predictor, tmp_path, monkeypatch):
+    film = save_film(tmp_path / "walk.mkv", 4)
+    frames = Video.frames
+
+    def changing(video, *words, **more):
+        for frame in frames(video, *words, **more):
+            yield frame
+            os.utime(film)
+            with film.open("ab") as file:
+                file.write(b"more")
+
+    monkeypatch.setattr(Video, "frames", changing)
+    assert run(predictor, film, tmp_path / "out", outputs=FLOW).done == 3
+    monkeypatch.undo()
+    with pytest.raises(FileError, match="all frames have changed"):
+        run(predictor, film, tmp_path / "out", outputs=FLOW)
+
+
 def test_the_scale_that_was_found_stays(predictor, walk, tmp_path):
     (scale,) = run(predictor, walk, tmp_path / "auto").scales
     kept = tmp_path / "auto" / "scale" / "walk.json"
@@ -293,7 +325,7 @@ def test_a_job_keeps_to_its_strategy(predictor, tmp_path, monkeypatch, strategy)
     (tmp_path / "out" / "flow" / "walk" / "frame_2.flo").unlink()
     other = "on-demand" if strategy == "all-pairs" else "all-pairs"
     message = (
-        f"was begun with 200×264: {strategy}.* which --strategy or --max-memory does not allow"
+        f"was started with 200×264: {strategy}.* which --strategy or --max-memory now rules out"
     )
     for options in ({"strategy": other}, {"max_memory": "1MB"}):
         with pytest.raises(FileError, match=message):
@@ -420,7 +452,7 @@ def test_a_folder_with_a_job_json_of_something_else_is_left_alone(predictor, wal
     for text in ('{"name": "my job"}', "[]", "3", "damaged"):
         (out / "job.json").write_text(text)
         for overwrite in (False, True):
-            with pytest.raises(FileError, match=r"job\.json: (not from lcv|is damaged)"):
+            with pytest.raises(FileError, match=r"job\.json: is (not from lcv|damaged)"):
                 run(predictor, walk, out, overwrite=overwrite)
         assert (out / "job.json").read_text() == text
         assert (out / "flow" / "mine.txt").read_text() == "mine"
@@ -465,30 +497,30 @@ def test_a_kept_plan_is_allowed_up_to_the_limit(tmp_path):
     plan = folder.plan(["on-demand", None, 1000], 64, 72, planner)
     assert plan == Plan("on-demand", 64, 72, 1000, 1000)
     assert planner.plan(64, 72, Wanted()) is plan
-    with pytest.raises(FileError, match="was begun with 72×64: on-demand, about 1 kB"):
+    with pytest.raises(FileError, match="was started with 72×64: on-demand, about 1 kB"):
         folder.plan(["on-demand", None, 1001], 64, 72, planner)
     folder, planner = planned(tmp_path)
     assert folder.plan(["on-demand", None, None], 64, 72, planner).bytes is None
     folder, planner = planned(tmp_path, strategy="on-demand")
     folder.plan(["on-demand", None, 10**15], 64, 72, planner)
-    with pytest.raises(FileError, match="which --strategy or --max-memory does not allow now"):
+    with pytest.raises(FileError, match="which --strategy or --max-memory now rules out"):
         folder.plan(["all-pairs", None, 1], 64, 72, planner)
 
 
 def test_where_things_lie(tmp_path):
-    folder = JobFolder(tmp_path, {"b": 1, "a": "x"})
+    folder = JobFolder(tmp_path, {"lcv": "1", "a": "x"})
     walk = FrameFiles("walk", (), ("frame_1", "frame_2"))
     assert folder.path(FLOW[0], walk, 1) == tmp_path / "flow" / "walk" / "frame_2.flo"
     assert folder.clip_path(walk) == tmp_path / "clip" / "walk.mp4"
     path = tmp_path / "flow" / "walk" / "frame_1.flo"
     assert folder.prepare(path) == path
     assert path.parent.is_dir()
-    assert (tmp_path / "job.json").read_text() == '{\n "a": "x",\n "b": 1\n}\n'
-    other = JobFolder(tmp_path, {"a": 24 * "y", "b": 1})
-    with pytest.raises(FileError, match=f"another job: there a is x, here {24 * 'y'}\\. Choose"):
+    assert (tmp_path / "job.json").read_text() == '{\n "a": "x",\n "lcv": "1"\n}\n'
+    other = JobFolder(tmp_path, {"a": 24 * "y", "lcv": "1"})
+    with pytest.raises(FileError, match=f"settings: a was x, and is {24 * 'y'} now\\. Choose"):
         other.prepare(path)
-    other = JobFolder(tmp_path, {"a": 25 * "y", "b": 1})
-    with pytest.raises(FileError, match=f"another job: there a is x, here {12 * 'y'}…\\. Choose"):
+    other = JobFolder(tmp_path, {"a": 25 * "y", "lcv": "1"})
+    with pytest.raises(FileError, match=f"settings: a was x, and is {12 * 'y'}… now\\. Choose"):
         other.prepare(path)
 
 
@@ -499,7 +531,7 @@ def recorded(tmp_path, warm_start=False):
     for file in files:
         file.write_bytes(file.name.encode())
     walk = FrameFiles("walk", files, ("0", "1"))
-    folder = JobFolder(tmp_path / "out", {"warm_start": warm_start})
+    folder = JobFolder(tmp_path / "out", {"lcv": "1", "warm_start": warm_start})
     outputs = [folder.path(each, walk, 1) for each in (*FLOW, LOW)]
     for path in (*outputs, folder.path(LOW, walk, 0)):
         folder.prepare(path).write_bytes(b"12345")
@@ -532,7 +564,9 @@ def test_a_low_flow_is_no_frame_of_the_input(tmp_path, warm_start):
     for file in walk.files[1:]:
         file.write_bytes(b"other")
         folder.files.forget(file)
-    with pytest.raises(FileError, match="another input that is called 'walk': no frame is what"):
+    with pytest.raises(
+        FileError, match="another input that is called 'walk': all frames have changed"
+    ):
         folder.check_same_input(walk)
     folder.check_same_input(FrameFiles("run", walk.files, ("0", "1")))
     with pytest.raises(FileError, match="another input that is called 'walk'"):

@@ -61,6 +61,5 @@ def test_the_settings_are_all_that_decides_numbers(make):
 def test_one_who_does_not_listen_hears_nothing():
     listener = Listener()
     listener.say("a")
-    listener.start()
     listener.begin("a", None)
     listener.advance()

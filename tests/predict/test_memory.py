@@ -110,6 +110,16 @@ def test_more_that_is_asked_takes_more(make):
     assert make().plan(436, 1024, backward=True, occlusion=True, warp_error=True).bytes > plain
 
 
+def test_workers_on_one_machine_share_what_is_free_and_not_a_limit(make, monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 900_000_000)
+    predictor = make()
+    predictor.planner.share = 3
+    assert predictor.plan(200, 296).limit == 300_000_000
+    limited = make(max_memory="400MB")
+    limited.planner.share = 3
+    assert limited.plan(200, 296).limit == 400_000_000
+
+
 def test_a_plan_is_made_once_a_size(make, monkeypatch):
     predictor = make()
     plan = predictor.plan(200, 296)
@@ -121,9 +131,7 @@ def test_a_plan_in_words(make):
     whole = make(max_memory="2GB").plan(436, 1024).text
     assert re.fullmatch(r"1024×436: all-pairs, about \d+ MB of 2 GB", whole)
     tiles = make(max_memory="150MB").plan(720, 1280).text
-    pattern = (
-        r"1280×720: tiles \(\d+ of \d+×\d+\), about [\d.]+ MB of 150 MB; \d\.\d times the pixels"
-    )
+    pattern = r"1280×720: tiles \(\d+ of \d+×\d+\), about [\d.]+ MB of 150 MB; the flow differs"
     assert re.match(pattern, tiles)
     own = "136×96: your network's own way"
     assert (
@@ -231,8 +239,8 @@ def test_a_plan_of_tiles_in_words():
     tiling = Tiling((0, 32), (0, 64), 64, 72, (64, 64))
     plan = Plan("tiles", 96, 136, 3_000_000, 5_000_000, tiling)
     assert plan.text == (
-        "136×96: tiles (4 of 72×64), about 3 MB of 5 MB; 1.4 times the pixels of the whole image, "
-        "and flow that differs a little from the whole image's"
+        "136×96: tiles (4 of 72×64), about 3 MB of 5 MB; the flow differs a little from the whole "
+        "image's"
     )
     assert plan.as_json == ["tiles", tiling, 3_000_000]
     assert Plan.from_json(["own", None, None], 9, 8, None) == Plan("own", 9, 8, None)

@@ -150,7 +150,7 @@ def test_a_callers_modes_do_not_matter(make, frames):
         ({"precision": "fp16"}, "precision 'fp16' needs a GPU, not cpu; use bf16"),
         ({"max_memory": "much"}, "max_memory is 'much', wanted a number of bytes or a text"),
         ({"device": "tpu"}, "device 'tpu' cannot be used"),
-        ({"weights": "x.pth"}, "weights are given beside a network that has its own"),
+        ({"weights": "x.pth"}, "`weights` cannot be given with a network object"),
     ],
 )
 def test_refused_settings(make, options, message):

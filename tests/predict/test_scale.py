@@ -88,11 +88,10 @@ def test_a_sampled_pair_between_two_others_is_no_sample():
     assert motion.pairs == [2, 8, 13]
 
 
-def test_the_first_pair_that_can_be_computed_stands_in_for_bad_ones():
-    film, motion = Film(17, bad=(0, 3, 9, 14)), Motion({1: 5.0})
+def test_pairs_that_cannot_be_computed_do_not_count():
+    film, motion = Film(17, bad=(3, 9)), Motion({13: 5.0})
     assert sequence_scale(motion.flow, film, 16) == own_scale(moved(5.0))
-    assert film.asked[1] is None
-    assert motion.pairs == [1]
+    assert motion.pairs == [13]
     assert sequence_scale(motion.flow, Film(3, bad=(1,)), 2) is None
 
 
@@ -116,9 +115,10 @@ def test_a_scale_is_decided_once_for_all_workers(tmp_path):
     assert Scales(other, job, folder, heard).of(film) == wanted
     assert not other.pairs
     assert Scales(other, job, None, heard).of(film) == own_scale(moved(100.0))
-    (tmp_path / "out" / "scale" / "film.json").write_text('"large"')
-    with pytest.raises(FileError, match=r"film: the job's scale is 'large', not a number\. Choose"):
-        Scales(motion, job, folder, heard).of(film)
+    for kept in ('"large"', "0.0", "-1.0", "NaN", "Infinity", "1e999"):
+        (tmp_path / "out" / "scale" / "film.json").write_text(kept)
+        with pytest.raises(FileError, match=r"film: its scale is .*, not a length\. Choose"):
+            Scales(motion, job, folder, heard).of(film)
 
 
 def test_a_scale_that_is_given_or_of_one_pair_is_not_looked_for():

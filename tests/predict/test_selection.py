@@ -82,7 +82,7 @@ def test_a_job_over_every_second_frame(predictor, walk, tmp_path):
     run(predictor, walk, tmp_path / "few")
     flows = ({k: v for k, v in made(tmp_path / f).items() if "flo" in k} for f in ("out", "few"))
     assert next(flows) == next(flows)
-    with pytest.raises(FileError, match="there every is 2, here 1"):
+    with pytest.raises(FileError, match="every was 2, and is 1 now"):
         run(predictor, walk, tmp_path / "out")
 
 

@@ -204,17 +204,6 @@ def test_an_interrupt_is_the_end_of_what_runs_now():
     assert decoder.stopped
     assert signal.getsignal(signal.SIGINT) is before
 
-    seen = []
-
-    def elsewhere():
-        with live.until_interrupted():
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    thread.join()
-    assert seen == [before], "only the main thread may answer signals"
-
 
 def test_frames_in_files():
     files = tuple(Path(f"{n}.png") for n in range(4))

@@ -49,7 +49,7 @@ def run(arguments: list[str]) -> int:
     if not chosen.quiet and not (failures and nothing):
         _report(chosen, summary)
     if failures:
-        print(f"lcv: {in_options(_failures(summary, chosen.overwrite))}", file=sys.stderr)
+        print(f"lcv: {in_options(_failures(chosen, inputs, summary))}", file=sys.stderr)
         return 2 if nothing else 1
     return 0
 
@@ -60,8 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         usage="lcv predict INPUT… -o OUT [options]",
         description="Optical flow. INPUT: two images; a folder of frames, or of folders or videos; "
         "a glob in quotes; a list file (`image1 image2` a line, or one frame a line); videos; "
-        "camera:0; or - for a stream on the standard input. A job that was interrupted goes on where "
-        "it was: give the same command again.",
+        "camera:0; or - for a stream on the standard input. To resume a job "
+        "that was interrupted, run the same command again.",
         epilog="Exit codes: 0 all is done; 1 some pairs could not be done, and are named; 2 nothing "
         "could be done; 130 interrupted.",
     )
@@ -142,7 +142,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="compute frames with a longer side at N pixels; the flow has their full size",
     )
-    work.add_argument("--max-memory", metavar="SIZE", help="such as 6GB (what is free)")
+    work.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        help="such as 6GB; with --ray, of each worker (what is free)",
+    )
     work.add_argument(
         "--strategy", default="auto", help="auto, all-pairs, on-demand or tiles (%(default)s)"
     )
@@ -247,6 +251,11 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         if chosen.ray is None:
             return Run(predictor, job, terminal).go()
         with Cluster(chosen.ray) as cluster:
+            if cluster.has_gpus and predictor.device.type == "cpu" and chosen.precision == "auto":
+                raise ArgumentError(
+                    "--ray: the workers have GPUs and would use fp16; this machine has none and would "
+                    "use float32. Choose one with --precision"
+                )
             return Run(predictor, job, terminal).go(cluster, options)
 
 
@@ -376,13 +385,14 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
             )
 
 
-def _failures(summary: Summary, overwrite: bool) -> str:
-    """Everything that could not be done, by name."""
+def _failures(chosen: argparse.Namespace, inputs: Inputs, summary: Summary) -> str:
+    """Everything that could not be done, by name, and what to do where the job can be resumed."""
     lines = [f"  {one_line(reason)}" for reason in [*summary.failures][:SHOWN_FAILURES]]
     if len(summary.failures) > SHOWN_FAILURES:
         lines.append(f"  and {len(summary.failures) - SHOWN_FAILURES} more")
     if not summary.done + summary.there:
         return "\n".join(["nothing could be done:", *lines])
-    command = "the same command without --overwrite" if overwrite else "the same command"
-    hint = f"Fix this and run {command} again; finished pairs are kept."
-    return "\n".join(["these could not be done:", *lines, hint])
+    command = "the same command without --overwrite" if chosen.overwrite else "the same command"
+    if meaning_of(chosen.output) == "folder" and not any(each.is_live for each in inputs.sequences):
+        lines.append(f"Fix this and run {command} again; finished pairs are kept.")
+    return "\n".join(["these could not be done:", *lines])

@@ -61,7 +61,7 @@ class _Found(NamedTuple):
 
 
 def find_inputs(words: list[str]) -> Inputs:
-    """Every input that the words name, refused at once where one is missing or means nothing.
+    """Every input that the words name, refused at once where one is missing or not understood.
 
     Two images are a pair, in the order given; more are a sequence in natural order, one for each
     folder that they come from. Videos are not opened yet: a damaged one must not stop the others.
@@ -73,8 +73,8 @@ def find_inputs(words: list[str]) -> Inputs:
     others = [word for word, each in zip(words, found, strict=True) if not each.images]
     if images and others:
         raise ArgumentError(
-            f"{images[0]} is an image and {others[0]} is not; give images alone, or what holds "
-            f"frames alone"
+            f"{images[0]} is an image and {others[0]} is not; do not mix images with folders, videos "
+            f"or lists"
         )
     sequences = [sequence for each in found for sequence in each.sequences]
     if len(images) == 2 and len(words) == 2:
@@ -155,7 +155,7 @@ def _folder(path: Path) -> _Found:
             for r in pairs(path).records
         ]
         count = counted(len(singles), "pair")
-        note = f"{path}: {count} by the endings of their names, and no sequence"
+        note = f"{path}: taken as {count} by the file names, not as a sequence"
         return _Found(sequences=tuple(singles), notes=(note,))
     if len(images) == 1:
         raise FileError(
@@ -267,17 +267,22 @@ def _natural_path(path: Path) -> tuple[object, ...]:
 
 
 def _told_apart(sequences: list[Sequence]) -> list[Sequence]:
-    """The same, those of one name called with the folder around them, and videos with their ending."""
+    """The same sequences; where names repeat, with the folder's name too, and videos with their ending."""
     counts = Counter(sequence.name for sequence in sequences)
     apart = []
     for each in sequences:
         if isinstance(each, FrameFiles) and each.name and counts[each.name] > 1:
             folder = each.files[0].parent.resolve()
-            each = FrameFiles(f"{folder.parent.name}/{folder.name}", each.files, each.names)
+            each = FrameFiles(_with_folder(folder), each.files, each.names)
         elif isinstance(each, Video) and counts[each.name] > 1:
-            each = Video(f"{each.path.resolve().parent.name}/{each.path.name}", each.path)
+            each = Video(_with_folder(each.path.resolve()), each.path)
         apart.append(each)
     return apart
+
+
+def _with_folder(path: Path) -> str:
+    """A name with that of the folder around it, which the file system's root has not."""
+    return str(Path(path.parent.name, path.name))
 
 
 def _check_names(sequences: Iterable[Sequence]) -> None:

@@ -20,7 +20,7 @@ LINE_SECONDS = 30.0
 class Terminal(Listener):
     """Shows a job's progress, in a `with` block; with `quiet` nothing.
 
-    notes: said once, before the first pair; not at all if every pair was done before
+    notes: said once, before the first pair or clip; not at all if everything was done before
     """
 
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
@@ -60,11 +60,9 @@ class Terminal(Listener):
             # Plain text: a bracket in a name is no markup, and a log file wants whole lines.
             self.console.print(one_line(text), markup=False, highlight=False, soft_wrap=True)
 
-    def start(self) -> None:
-        for note in self.notes:
-            self.say(note)
-
     def begin(self, name: str, pairs: int | None) -> None:
+        while self.notes:
+            self.say(self.notes.pop(0))
         if self.task is not None:
             self.progress.remove_task(self.task)
         self.task = self.progress.add_task(one_line(name), total=pairs, speed="")

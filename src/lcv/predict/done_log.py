@@ -3,7 +3,7 @@
 Every worker appends to a file of its own, OUT/done/WORKER.jsonl. A line is written after the outputs
 that it lists are in place; it has their sizes, and the identity of every file they were made from.
 The state of a job is the union of all lines; of two lines on one output, that of the later run
-counts. A line that is torn or makes no sense counts for nothing: its outputs are computed again.
+counts. A line that is torn or makes no sense is ignored: its outputs are computed again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lcv.errors import FileError
 
 
 class Identity(NamedTuple):
-    """Of a file. time: of its last change, in nanoseconds; sha256: "" if it cannot be read"""
+    """Identifies a file. time: of its last change, in nanoseconds; sha256: "" if it is unreadable"""
 
     size: int
     time: int
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 
 class Files:
-    """Sizes, times and hashes of files; each file is looked at once, until it is forgotten."""
+    """Sizes, times and hashes of files, cached until `forget`."""
 
     def __init__(self) -> None:
         self._stats: dict[Path, tuple[int, int] | None] = {}
@@ -59,7 +59,7 @@ class Files:
         return self._hash(path) == known.sha256
 
     def forget(self, path: Path) -> None:
-        """The file has been written."""
+        """Drop what is cached about a file, since it has been written."""
         self._stats.pop(path, None)
         self._hashes.pop(path, None)
 
@@ -101,7 +101,7 @@ class DoneLog:
         self._read_to: dict[Path, int] = {}
 
     def read(self) -> None:
-        """Take in what all workers have done since this was last called."""
+        """Read the lines that workers have added since the last call."""
         for path in sorted(self.folder.glob("*.jsonl")):
             if size_of(path) is not None:
                 with path.open("rb") as file:

@@ -42,7 +42,7 @@ class JobFolder:
         self._is_created = False
 
     def open(self, overwrite: bool, inputs: Iterable[Path]) -> None:
-        """Go on with the job that is here, or refuse it; with `overwrite` empty its folders first."""
+        """Resume the job in this folder, or refuse it; with `overwrite` empty its folders first."""
         nearest = next(p for p in (self.root, *self.root.absolute().parents) if p.exists())
         check_writable(self.root, nearest)
         for name in (NAME, *OWN):
@@ -67,7 +67,7 @@ class JobFolder:
             self.log.run += max((entry.run for entry in self.log.entries.values()), default=0)
 
     def is_done(self, sequence: Sequence, pair: int, outputs: Iterable[Output]) -> bool:
-        """Whether lines list all these outputs of a pair as they are, from files as they are."""
+        """Whether the log lists these outputs with their present sizes, made from the present files."""
         if sequence.is_live:
             return False
         files = self._files_of(sequence, pair)
@@ -80,11 +80,11 @@ class JobFolder:
         )
 
     def identities(self, sequence: Sequence, pair: int) -> list[Identity]:
-        """Of the files that decide a pair; to be called before they are read."""
+        """Of the files that a pair is computed from; to be called before they are read."""
         return [self.files.identity(file) for file in self._files_of(sequence, pair)]
 
     def check_same_input(self, sequence: Sequence) -> None:
-        """Refuse a sequence of which the job has outputs, but no frame is what it was."""
+        """Refuse a sequence of which the job has outputs, but all frames have changed."""
         pairs = range((sequence.length or 1) - 1)
         names = [(sequence.name, sequence.pair_name(pair)) for pair in pairs]
         known = [self.log.pairs.get(name) for name in names]
@@ -95,7 +95,7 @@ class JobFolder:
                 return
         has_name = sequence.name and any(name == sequence.name for name, _ in self.log.pairs)
         if has_name or any(made_from is not None for made_from in known):
-            why = "it cannot be read again" if sequence.is_live else "no frame is what it was"
+            why = "it cannot be read again" if sequence.is_live else "all frames have changed"
             raise FileError(
                 f"{self.root}: already has outputs of another input that is called "
                 f"{title(sequence)!r}: {why}. {OR_OVERWRITE}"
@@ -162,7 +162,7 @@ class JobFolder:
         return _content(path)
 
     def plan(self, kept: Any, height: int, width: int, planner: Planner) -> Plan:
-        """The plan that the job has kept for a size; from now on the planner's too."""
+        """The job's stored plan for a size, which the planner uses from now on."""
         try:
             plan = Plan.from_json(kept, height, width, planner.limit)
             if plan.strategy not in planner.matcher.strategies:
@@ -173,21 +173,21 @@ class JobFolder:
         limit = sys.maxsize if planner.limit is None else planner.limit
         if planner.strategy not in ("auto", plan.strategy) or (plan.bytes or 0) > limit:
             raise FileError(
-                f"{self.root}: was begun with {plan.text}, which --strategy or --max-memory does not "
-                f"allow now. Allow it again, or choose another folder with -o"
+                f"{self.root}: was started with {plan.text}, which --strategy or --max-memory now "
+                f"rules out. Use the earlier options, or choose another folder with -o"
             )
         planner.keep(plan)
         return plan
 
     def stamp(self, sequence: Sequence, pairs: Iterable[int], *how: Any) -> str:
-        """A hash of everything that a clip shows. how: its pairs are drawn"""
+        """A hash of everything that a clip shows. how: its scale, and whether it has arrows"""
         made_from = [(pair, self.identities(sequence, pair)) for pair in pairs]
         shown = [(sequence.pair_name(pair), [f.sha256 for f in files]) for pair, files in made_from]
         text = json.dumps([self.settings, how, shown], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     def has_clip(self, sequence: Sequence, stamp: str) -> bool:
-        """Whether the clip is there as a line says, and shows what `stamp` tells."""
+        """Whether the log lists the clip with its present size and this stamp."""
         path = self.clip_path(sequence)
         entry = self.log.entries.get(self._name(path))
         return entry is not None and entry.stamp == stamp and size_of(path) == entry.size
@@ -196,7 +196,7 @@ class JobFolder:
         return str(path.relative_to(self.root))
 
     def _files_of(self, sequence: Sequence, pair: int) -> list[Path]:
-        """The files that decide a pair: its frames, and in a warm start the low flow before it."""
+        """The files that a pair is computed from: its frames; with a warm start, the low flow before."""
         files = [file for i in (pair, pair + 1) if (file := sequence.file_of(i)) is not None]
         if self.settings["warm_start"] and pair > 0:
             low = self.path(LOW, sequence, pair - 1)
@@ -236,19 +236,19 @@ class JobFolder:
 
     def _settings_there(self) -> dict[str, Any]:
         found = _content(self.root / NAME)
-        if isinstance(found, dict) and found.keys() & self.settings.keys():
+        if isinstance(found, dict) and "lcv" in found:
             return found
-        raise FileError(f"{self.root / NAME}: not from lcv; choose another folder with -o")
+        raise FileError(f"{self.root / NAME}: is not from lcv; choose another folder with -o")
 
     def _check_settings(self) -> None:
         found, wanted = self._settings_there(), self.settings
         for name in sorted({*found, *wanted}):
             if found.get(name) != wanted.get(name):
                 values = (str(each.get(name)) for each in (found, wanted))
-                there, here = (value if len(value) <= 24 else f"{value[:12]}…" for value in values)
+                then, now = (value if len(value) <= 24 else f"{value[:12]}…" for value in values)
                 raise FileError(
-                    f"{self.root}: holds the outputs of another job: there {name} is {there}, "
-                    f"here {here}. {OR_OVERWRITE}"
+                    f"{self.root}: was made with other settings: {name} was {then}, and is {now} now. "
+                    f"{OR_OVERWRITE}"
                 )
 
 
@@ -258,6 +258,5 @@ def _content(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         raise FileError(
-            f"{path}: is damaged, or not one that lcv wrote; choose another folder with -o, or "
-            f"remove this one"
+            f"{path}: is damaged, or not one that lcv wrote; choose another folder with -o"
         ) from None

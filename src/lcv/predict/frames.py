@@ -18,7 +18,7 @@ WANTED = (
     "wanted a path, a uint8 or uint16 array (H, W, 3) RGB or (H, W) grey, an image of Pillow, or a "
     "tensor (3, h, w) in 0 … 255"
 )
-# Resampling overshoots by less than this share of the range; sixteen bits taken for eight do not.
+# Resampled images may leave 0 … 255 by less than this; 16-bit numbers taken for 8-bit ones exceed it.
 OVERSHOOT = 64.0
 
 logger = logging.getLogger("lcv")
@@ -27,7 +27,7 @@ logger = logging.getLogger("lcv")
 class Frame(NamedTuple):
     """A picture and how messages call it. image: (1, 3, h, w), uint8, or float32 in 0 … 255
 
-    The image is its own: whoever gave the array may reuse it, as decoders do.
+    The image is a copy unless it is `owned`: decoders reuse their arrays.
     """
 
     image: Tensor
@@ -108,7 +108,7 @@ def _checked(image: Tensor, name: str) -> Tensor:
         image = image.float()
         least, most = image.aminmax()
         if not bool(torch.isfinite(least) & torch.isfinite(most)):
-            raise ArgumentError(f"{name} holds NaN or infinity, {WANTED}")
+            raise ArgumentError(f"{name} holds NaN or infinity; wanted numbers in 0 … 255")
         if least < -OVERSHOOT or most > 255 + OVERSHOOT:
             raise ArgumentError(
                 f"{name} holds numbers from {float(least):.6g} to {float(most):.6g}, wanted "

@@ -1,4 +1,4 @@
-"""A job: what is asked for, who hears of its progress, and what came of it."""
+"""A job: its settings, its progress listener and its summary."""
 
 from __future__ import annotations
 
@@ -62,13 +62,10 @@ class Job:
 
 
 class Listener:
-    """Whoever shows a job's progress; this one shows nothing."""
+    """Receives a job's progress; this one ignores it."""
 
     def say(self, text: str) -> None:
         """A sentence that matters now."""
-
-    def start(self) -> None:
-        """Pairs are going to be computed: not all of them were done before."""
 
     def begin(self, name: str, pairs: int | None) -> None:
         """A sequence begins, with this many pairs to do; None if unknown."""
@@ -79,7 +76,7 @@ class Listener:
 
 @dataclass
 class Summary:
-    """What came of it.
+    """What a run has done.
 
     done, there: pairs computed, and pairs that were done already
     failed:      pairs that could not be computed: the sequence's title and the pair's number

@@ -117,7 +117,7 @@ def matcher_for(
     if pad is not None and pad not in model.defaults.pads:
         modes = ", ".join(model.defaults.pads)
         raise ArgumentError(f"pad: unknown mode {pad!r}; the modes are {modes}")
-    pad = pad or next(iter(model.defaults.pads), None)
+    iters, pad = iters or model.defaults.iters, pad or next(iter(model.defaults.pads), None)
     return Matcher(model, model.encodes_by_role(), iters, pad, half)
 
 

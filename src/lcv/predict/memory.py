@@ -63,11 +63,8 @@ class Plan:
         if self.tiling is None:
             return f"{size}{memory}"
         t = self.tiling
-        times = t.number * t.height * t.width / (self.height * self.width)
-        return (
-            f"{size} ({t.number} of {t.width}×{t.height}){memory}; {times:.1f} times the pixels "
-            f"of the whole image, and flow that differs a little from the whole image's"
-        )
+        cut = f" ({t.number} of {t.width}×{t.height})"
+        return f"{size}{cut}{memory}; the flow differs a little from the whole image's"
 
     @property
     def as_json(self) -> list[Any]:
@@ -88,7 +85,8 @@ class Planner:
     """Plans for one network on one device, each made once a size.
 
     name:  of the network, in messages; costs: its row of the table, None if it has none
-    limit: bytes, or None for what is free; strategy: "auto", or the one to take
+    limit: bytes, or None for what is free; share: how many processes divide what is free
+    strategy: "auto", or the one to take
     """
 
     def __init__(
@@ -97,6 +95,7 @@ class Planner:
         self.name, self.costs, self.matcher = name, costs, matcher
         self.device, self.strategy = device, strategy
         self.limit: int | None = None
+        self.share = 1
         self._plans: dict[tuple[int, int, Wanted], Plan] = {}
         self._kept: dict[tuple[int, int], Plan] = {}
 
@@ -150,7 +149,7 @@ class Planner:
         )
 
     def _fits(self, plan: Plan) -> bool:
-        # Who asks for a strategy and sets no limit knows better than a guess at what is free.
+        # A strategy that was asked for without a limit is taken even if too little seems free.
         insisted = self.limit is None and self.strategy != "auto"
         return insisted or (plan.bytes or 0) * MARGIN <= (plan.limit or 0)
 
@@ -158,7 +157,7 @@ class Planner:
         """The plan of a strategy: with the largest tiles that fit, or the smallest if none do;
         None where the image is smaller than a tile.
         """
-        limit = free_bytes(self.device) if self.limit is None else self.limit
+        limit = free_bytes(self.device) // self.share if self.limit is None else self.limit
         tilings: list[Tiling | None] = [None]
         if strategy == TILES:
             sides = [side for side in SIDES if side < max(size)]

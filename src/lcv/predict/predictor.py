@@ -24,7 +24,7 @@ from lcv.predict.frames import Frame, as_frame, in_words, same_size
 from lcv.predict.matching import Encoded, Wanted, match_whole, matcher_for
 from lcv.predict.memory import Plan, Planner, costs_of
 from lcv.predict.pending import Pending
-from lcv.predict.reduced import check_max_side, enlarged, reduced, reduced_size
+from lcv.predict.reduced import enlarged, reduced, reduced_size
 from lcv.predict.result import FlowResult
 from lcv.predict.tiles import match_tiles
 
@@ -66,8 +66,8 @@ class Predictor:
         precision: str = "auto",
         max_side: int | None = None,
     ) -> None:
-        if max_side is not None:
-            check_max_side(max_side)
+        if max_side is not None and (type(max_side) is not int or max_side < 1):
+            raise ArgumentError(f"max_side is {max_side!r}, wanted a whole number of pixels")
         if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise ArgumentError(f"unknown precision {precision!r}; there are {known}")
@@ -126,7 +126,7 @@ class Predictor:
         warm_start: begin each pair where the last one ended (RAFT only), except after a scene cut
         wanted:     backward, occlusion, warp_error, as above
         """
-        # Made at once and not at the first step, so that a wrong argument is said at once too.
+        # Created here, so that a wrong argument raises at once and not at the first step.
         stream = Stream(self, warm_start, Wanted(**wanted))
         return (result for result in map(stream.push, frames) if result is not None)
 
@@ -239,8 +239,8 @@ class Stream:
     A frame that cannot be used raises and breaks the stream there: the next one is a first again,
     so that no pair spans a gap.
 
-    low: what the next pair starts from, (1, 2, h', w'), or None: from zero flow. It may be kept
-         and set again once the frame after which it was kept has been pushed
+    low: what the next pair starts from, (1, 2, h', w'), or None: from zero flow. It can be saved,
+         and restored after pushing the same frame again
     """
 
     def __init__(
@@ -299,7 +299,7 @@ def _network(model: str | Callable[..., Any], weights: str | os.PathLike[str] | 
     if isinstance(model, str):
         return load(model, weights)
     if weights is not None:
-        raise ArgumentError("weights are given beside a network that has its own; leave them out")
+        raise ArgumentError("`weights` cannot be given with a network object, which has its own")
     if not callable(model):
         raise ArgumentError(f"model is a {type(model).__name__}, wanted a name or a network")
     return cast(nn.Module, as_flow_model(model, "the model"))

@@ -12,14 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lcv.cost_volume.resize import resize_flow
-from lcv.errors import ArgumentError
 from lcv.predict.matching import Flows
-
-
-def check_max_side(max_side: int) -> None:
-    """Refuse what is not a number of pixels."""
-    if isinstance(max_side, bool) or not isinstance(max_side, int) or max_side < 1:
-        raise ArgumentError(f"max_side is {max_side!r}, wanted a whole number of at least 1 pixel")
 
 
 def reduced_size(height: int, width: int, max_side: int) -> tuple[int, int]:

@@ -34,7 +34,7 @@ class FlowResult:
     warp_error: (H, W) float32 in 0 … 255, |frame 1 − frame 2 warped back|, averaged over the
                 colours; NaN where the flow leads out of view and there is nothing to compare
     plan:       how it was computed, and the memory that was expected
-    notes:      what is to be said about it: what tiles cost, that a scene cut reset a warm start
+    notes:      remarks, such as a scene cut that reset a warm start
     """
 
     flow: np.ndarray

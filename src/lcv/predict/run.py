@@ -33,14 +33,12 @@ class Run:
         self.job, self.worker = job, Worker(predictor, job, listener)
 
     def go(self, cluster: Cluster | None = None, options: dict[str, Any] | None = None) -> Summary:
-        """Do it all, alone or with a cluster's workers. options: a Predictor's, for those
+        """Run the job, alone or with a cluster's workers. options: Predictor arguments for them
 
-        Errors: of the settings, of writing, and any with `strict`.
+        Raises errors in the settings and in writing, and with `strict` any error.
         """
         parts = self.survey()
         missing = [work for work in parts if work.missing != 0]
-        if missing:
-            self.worker.listener.start()
         if cluster is not None:
             self._share(missing, cluster, options or {})
         for work in missing if cluster is None else ():
@@ -49,9 +47,11 @@ class Run:
         return self.worker.summary
 
     def survey(self) -> list[Work]:
-        """What is missing of this process's share; refuses, before any work, what must be."""
+        """What is missing of this process's share; bad settings are refused before any work."""
         job, folder, sequences = self.job, self.worker.folder, self._opened()
-        files = [file for sequence in sequences for file in sequence.files]
+        if not sequences:
+            return []
+        files = [file for sequence in job.sequences for file in sequence.files]
         if isinstance(job.place, Named):
             job.place.check(files, job.overwrite)
         if isinstance(job.clip, Path):
@@ -87,18 +87,19 @@ class Run:
         return Work(sequence, range(first, pairs.stop), len(missing))
 
     def _share(self, parts: list[Work], cluster: Cluster, options: dict[str, Any]) -> None:
-        """Let workers compute chunks of pairs: of a video large ones, in a warm start sequences."""
+        """Let workers compute chunks: of videos large ones, in a warm start whole sequences."""
         worker, total = self.worker, sum(work.missing or 0 for work in parts)
         chunks = []
-        for sequence, pairs, _ in parts:
+        for number, (sequence, pairs, _) in enumerate(parts):
             step = min(MOST_CHUNK, -(-total // (4 * cluster.workers)))
             if self.job.warm_start:
                 step = len(pairs)
             elif isinstance(sequence, Video):  # which is decoded from its beginning
                 step = -(-len(pairs) // cluster.workers)
-            chunks += [(sequence, pairs[i : i + step]) for i in range(0, len(pairs), step)]
-        job = replace(self.job, sequences=(), overwrite=False, clip=False)
-        order = pickle.dumps((options, job, Path.cwd(), cluster.cores))
+            chunks += [(number, pairs[i : i + step]) for i in range(0, len(pairs), step)]
+        sequences = tuple(work.sequence for work in parts)
+        job = replace(self.job, sequences=sequences, overwrite=False, clip=False)
+        order = pickle.dumps((options, job, Path.cwd(), cluster.cores, cluster.beside))
         worker.listener.begin(f"{cluster.workers} workers", total)
         for summary, ends in cluster.map(compute_chunk, order, chunks):
             worker.summary.add(summary)
@@ -111,6 +112,8 @@ class Run:
         worker, folder = self.worker, self.worker.folder
         if not self.job.clip or folder is None:
             return
+        if self.job.shard.total > 1:
+            return worker.listener.say("--shard makes no clips; run without it once all are done")
         folder.log.read()
         folder.files = Files()  # other workers may have written since
         for sequence in (limited(each, worker.ends.get(title(each))) for each in sequences):
@@ -118,8 +121,7 @@ class Run:
             shown = [pair for pair in pairs if folder.is_done(sequence, pair, worker.outputs)]
             failed = {pair for where, pair in worker.summary.failed if where == name}
             if {*pairs} - {*shown} - failed:
-                again = "again without --shard" if self.job.shard.total > 1 else "again"
-                worker.listener.say(f"{name}: no clip, since pairs are missing; run this {again}")
+                worker.listener.say(f"{name}: no clip, since pairs are missing; run this again")
             elif shown and len(pairs) > 1:
                 self._make_clip(folder, sequence, shown)
             elif shown and self.job.selection != EVERYTHING:
@@ -162,22 +164,23 @@ def parts_of(pairs: list[int], shard: Shard, *, whole: bool = False) -> list[tup
     return parts
 
 
-def compute_chunk(order: bytes, chunk: tuple[Sequence, range]) -> tuple[Summary, dict[str, int]]:
+def compute_chunk(order: bytes, chunk: tuple[int, range]) -> tuple[Summary, dict[str, int]]:
     """What a worker of a cluster does: pairs of a sequence; it loads the network once."""
-    worker, (sequence, pairs) = _worker(order), chunk
+    worker, (number, pairs) = _worker(order), chunk
     worker.summary, worker.ends = Summary(), {}
     assert worker.folder is not None
     worker.folder.log.read()
-    worker.compute(Work(sequence, pairs, len(pairs)))
+    worker.compute(Work(worker.job.sequences[number], pairs, len(pairs)))
     return worker.summary, worker.ends
 
 
 @cache
 def _worker(order: bytes) -> Worker:
-    options, job, folder, cores = pickle.loads(order)
+    options, job, folder, cores, beside = pickle.loads(order)
     os.chdir(folder)
     torch.set_num_threads(cores)
     worker = Worker(Predictor(**options), job)
+    worker.predictor.planner.share = beside
     assert worker.folder is not None
     worker.folder.open(overwrite=False, inputs=())
     return worker

@@ -6,6 +6,7 @@ the pair that moves most. A scale for every picture would make a clip flicker.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -35,16 +36,14 @@ def sample_pairs(pairs: int) -> list[int]:
 
 
 def sequence_scale(flow_of: FlowOf, sequence: Sequence, pairs: int) -> float | None:
-    """From the sampled pairs, or the first that can be computed; None where none can be."""
-    found = list(_scales(flow_of, sequence, frozenset(sample_pairs(pairs))))
-    return max(found) if found else next(_scales(flow_of, sequence, None), None)
+    """From the sampled pairs; None where none of them can be computed."""
+    return max(_scales(flow_of, sequence, frozenset(sample_pairs(pairs))), default=None)
 
 
-def _scales(flow_of: FlowOf, sequence: Sequence, chosen: frozenset[int] | None) -> Iterator[float]:
-    only = None if chosen is None else chosen | {pair + 1 for pair in chosen}
+def _scales(flow_of: FlowOf, sequence: Sequence, chosen: frozenset[int]) -> Iterator[float]:
     before: RawFrame | None = None
-    for frame in sequence.frames(only=only):
-        if before and before.index + 1 == frame.index and (not chosen or before.index in chosen):
+    for frame in sequence.frames(only=chosen | {pair + 1 for pair in chosen}):
+        if before and before.index + 1 == frame.index and before.index in chosen:
             with suppress(LcvError):  # the job says so when it comes to this pair
                 yield own_scale(flow_of(before.image, frame.image))
         before = frame
@@ -60,7 +59,7 @@ class Scales:
         self._known: dict[str, float | None] = {}
 
     def of(self, sequence: Sequence) -> float | None:
-        """One scale for a sequence; None for a single pair, and for what runs now."""
+        """One scale for a sequence; None for a single pair, and for a live stream."""
         pairs, name = (sequence.length or 1) - 1, title(sequence)
         if self.job.scale is not None or pairs < 2:
             return self.job.scale
@@ -72,9 +71,7 @@ class Scales:
                 scale = sequence_scale(lambda a, b: self.predictor(a, b).flow, sequence, pairs)
                 if scale is not None and self.folder is not None:
                     scale = self.folder.keep("scale", name, scale)
-            if scale is not None and not isinstance(scale, float | int):
-                raise FileError(
-                    f"{name}: the job's scale is {scale!r}, not a number. {OR_OVERWRITE}"
-                )
+            if scale is not None and not (isinstance(scale, float) and 0 < scale < math.inf):
+                raise FileError(f"{name}: its scale is {scale!r}, not a length. {OR_OVERWRITE}")
             self._known[name] = scale
         return self._known[name]

@@ -1,4 +1,4 @@
-"""Sequences of frames, wherever they come from: files, a video, or something that runs now.
+"""Sequences of frames, wherever they come from: files, a video, or a live stream.
 
 Pair `i` of a sequence is frame `i` and the one after it. A frame that cannot be read is an error in
 its place, so that the rest can go on. Every sequence has
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -157,10 +156,7 @@ class Live:
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
-        """An interrupt from the keyboard is its end, and no error, while the block runs."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
+        """While the block runs, Ctrl-C ends the stream and is not an error."""
         before = signal.signal(signal.SIGINT, self._stop)
         try:
             yield

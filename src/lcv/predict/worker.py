@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 
-from lcv.errors import ArgumentError, LcvError, ShapeError
-from lcv.predict.folder import JobFolder
+from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
+from lcv.predict.folder import OR_OVERWRITE, JobFolder
 from lcv.predict.frames import as_frame
 from lcv.predict.job import Job, Listener, Summary
 from lcv.predict.memory import Plan
@@ -63,7 +63,6 @@ class Worker:
             each.what in ("png", "overlay", "look") for each in job.outputs
         )
         self.ends: dict[str, int] = {}
-        self.refused: dict[tuple[int, ...], LcvError] = {}
         self._planned: set[tuple[int, ...]] = set()
         self._unmeasured: set[tuple[int, ...]] = set()
 
@@ -137,7 +136,7 @@ class Worker:
         return scale
 
     def fail(self, error: LcvError) -> None:
-        """One thing could not be done; it is told at the end, or at once if the job is strict."""
+        """One thing could not be done; it is reported at the end, or at once if the job is strict."""
         if self.job.strict:
             raise error
         self.summary.failures[str(error)] = error
@@ -150,17 +149,20 @@ class _Pass:
         self.worker, self.job, self.folder = worker, worker.job, worker.folder
         self.sequence, self.clip = sequence, clip
         self.stream = Stream(worker.predictor, self.job.warm_start, self.job.wanted)
+        self.refused: dict[tuple[int, ...], LcvError] = {}
 
     def go(self, pairs: range) -> None:
         """Compute those that are not done."""
         sequence, worker, folder, before = self.sequence, self.worker, self.folder, None
         if folder is not None and pairs is not ENDLESS:
             folder.sweep(self._path(pair, output) for pair in pairs for output in worker.outputs)
+        if folder is not None:
+            folder.identities(sequence, pairs.start)  # of a video, before it is read
 
         def is_done(pair: int) -> bool:
             return folder is not None and folder.is_done(sequence, pair, worker.outputs)
 
-        # A guess: a pair that is done must be computed again if a warm start's pair before it is.
+        # Only a guess: with a warm start, computing a pair makes the next one out of date.
         guess = cache(is_done)
 
         def is_needed(frame: int) -> bool:
@@ -180,11 +182,21 @@ class _Pass:
                 elif before:
                     self._pair(before, frame)
                 before = frame
-        if pairs is not ENDLESS and (before is None or before.index < pairs.stop):
-            # Hidden frames count in a video's length, but are not shown.
-            worker.ends[title(sequence)] = before.index + 1 if before else pairs.start
-        elif pairs is ENDLESS and (before is None or before.index == 0):
-            worker.fail(LcvError(f"{title(sequence)}: fewer than two frames came; flow needs two"))
+            if before is None or before.index < (1 if pairs is ENDLESS else pairs.stop):
+                self._ended_early(before, pairs)
+
+    def _ended_early(self, last: RawFrame | None, pairs: range) -> None:
+        """Fewer frames came than expected: the input is damaged, or shorter than it says."""
+        name = title(self.sequence)
+        if pairs is not ENDLESS:  # hidden frames count in a video's length, but are not shown
+            self.worker.ends[name] = last.index + 1 if last else pairs.start
+        try:
+            if last is not None:
+                last.read()  # an error may have come in the place of a frame
+            if pairs is ENDLESS:
+                raise LcvError(f"{name}: fewer than two frames came; flow needs two")
+        except LcvError as error:
+            self.worker.fail(error)
 
     def _read_ahead(
         self, is_needed: Callable[[int], bool], pool: ThreadPoolExecutor, frame: RawFrame
@@ -201,7 +213,7 @@ class _Pass:
         return replace(frame, read=partial(pool.submit(read).result, None))
 
     def _pair(self, before: RawFrame, after: RawFrame) -> None:
-        """Compute a pair; it is finished behind the next ones, unless they start from it."""
+        """Compute a pair; a second thread writes it, and with a warm start the next pair waits."""
         with explain_out_of_memory(before.label):
             pending = self._begin(before, after)
             if pending is None:
@@ -233,7 +245,7 @@ class _Pass:
                 self.stream.low = self._stored_low(before.index - 1)
             return self.stream.begin(as_frame(after.image, after.label, owned=True))
         except (ArgumentError, ShapeError) as error:
-            known = self.worker.refused if is_of_one_size else {}  # a size is named once
+            known = self.refused if is_of_one_size else {}  # a size is named once
             self.worker.fail(known.setdefault(before.image.shape, error))
             return None
 
@@ -294,7 +306,11 @@ class _Pass:
             return None
         if not self.folder.is_done(self.sequence, pair, [LOW]):
             return None
-        low = np.load(self._path(pair, LOW), allow_pickle=False)
+        path = self._path(pair, LOW)
+        try:
+            low = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            raise FileError(f"{path}: is damaged. {OR_OVERWRITE}") from None
         return torch.from_numpy(low).to(self.worker.predictor.device)
 
 
