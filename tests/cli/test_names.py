@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from rich.progress import Progress
 import lcv
 from lcv.cli import main as cli
 from lcv.cli import predict, predict_progress, progress
+from lcv.cli.predict_inputs import Inputs
 from lcv.data.check_report import Problem, Report
 from lcv.evaluate.tables import Grid
 from lcv.predict.job import Summary
@@ -34,7 +36,7 @@ def picture() -> None:
 
 
 def failures() -> None:
-    print(predict._failures(Summary(failures={f"{NAME}: cut": 1}), False))
+    print(predict._failures(Namespace(), Inputs(()), Summary(failures={f"{NAME}: cut": 1})))
 
 
 def prediction() -> None:
