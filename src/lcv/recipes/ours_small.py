@@ -16,12 +16,16 @@ from dataclasses import replace
 from lcv.recipes import ours_large
 from lcv.train.config import Stages, one_decay
 
+STEPS = {"A": 13_000, "B": 6_500, "C": 3_500}
+
 
 def recipe() -> Stages:
     stages = {
         name: replace(
             stage,
             model=replace(stage.model, name="raft-small"),
+            steps=STEPS[name],
+            validate_every=6500,
             folder="runs/ours_small",
         )
         for name, stage in ours_large.recipe().items()
