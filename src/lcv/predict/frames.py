@@ -116,9 +116,7 @@ def _checked(image: Tensor, name: str) -> Tensor:
             )
         if 0 < most <= 1:
             logger.warning(
-                "%s holds numbers up to %.3g, which is almost black; a picture in 0 … 1 must be "
-                "multiplied by 255 first",
-                name,
-                float(most),
+                f"{name} holds numbers up to {float(most):.3g}, which is almost black; a picture in "
+                f"0 … 1 must be multiplied by 255 first"
             )
     return image.expand(1, 3, -1, -1)

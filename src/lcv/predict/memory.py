@@ -60,9 +60,8 @@ class Plan:
         limit = "" if self.limit is None else f" of {in_words(self.limit)}"
         known = f", about {in_words(self.bytes or 0)}{limit}"
         memory = "; its memory will be measured on the first pair" if self.bytes is None else known
-        if self.tiling is None:
+        if (t := self.tiling) is None:
             return f"{size}{memory}"
-        t = self.tiling
         cut = f" ({t.number} of {t.width}×{t.height})"
         return f"{size}{cut}{memory}; the flow differs a little from the whole image's"
 

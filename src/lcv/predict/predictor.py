@@ -71,7 +71,7 @@ class Predictor:
         if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise ArgumentError(f"unknown precision {precision!r}; there are {known}")
-        self.strategy, self.max_side = strategy, max_side
+        self.max_side = max_side
         self.device = _device(device)
         network = _network(model, weights).eval().to(self.device)
         is_prepared = self.device.type == "cuda" and hasattr(network, "for_inference")
@@ -90,9 +90,8 @@ class Predictor:
             raise ArgumentError(f"unknown strategy {strategy!r} for {self.name}; there are {known}")
         costs = costs_of(built, self.device.type)
         self.planner = Planner(self.name, costs, self.matcher, self.device, strategy)
-        self.max_memory = None
         if max_memory is not None:
-            self.max_memory = self.planner.limit = parse_bytes(max_memory)
+            self.planner.limit = parse_bytes(max_memory)
             return_freed_memory()
 
     @property

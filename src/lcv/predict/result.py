@@ -80,15 +80,12 @@ class FlowResult:
         The file appears whole or not at all, and replaces another only with `overwrite=True`.
         """
         suffix = Path(path).suffix.lower()
-        if format == "kitti":
-            if suffix != ".png":
-                raise FileError(f"{path}: KITTI's flow is a .png, got the ending {suffix!r}")
-            write_flow(path, self.flow, overwrite=overwrite)
-            return
-        if format is not None:
+        if format not in (None, "kitti"):
             why = "any other is chosen by the ending of the name"
             raise ArgumentError(f"format is {format!r}, wanted 'kitti' or none; {why}")
-        if suffix in FLOWS:
+        if format == "kitti" and suffix != ".png":
+            raise FileError(f"{path}: KITTI's flow is a .png, got the ending {suffix!r}")
+        if format == "kitti" or suffix in FLOWS:
             write_flow(path, self.flow, overwrite=overwrite)
         elif suffix in PICTURES:
             write_image(path, self.picture(max_flow), overwrite)
