@@ -227,18 +227,17 @@ def test_a_file_is_created_once_and_the_first_one_wins(tmp_path):
         create_once(tmp_path / "none" / "a.json", "")
 
 
-def test_a_file_is_created_even_if_another_process_sweeps_meanwhile(tmp_path, monkeypatch):
-    path, publish, swept = tmp_path / "a.json", files._publish, []
+def test_who_comes_second_is_told_so_even_if_the_temporary_was_swept(tmp_path, monkeypatch):
+    """As by a process that begins at that moment, and finds the first one's file."""
+    path, publish = tmp_path / "a.json", files._publish
 
     def late(temporary, path, overwrite):
-        if not swept:
-            swept.append(temporary)
-            sweep([path])
+        path.write_text("first")
+        sweep([path])
         publish(temporary, path, overwrite)
 
     monkeypatch.setattr(files, "_publish", late)
-    assert create_once(path, "1") == path.read_text() == "1"
-    assert len(swept) == 1
+    assert create_once(path, "second") == path.read_text() == "first"
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 

@@ -139,19 +139,17 @@ def check_writable(path: Path, folder: Path) -> None:
 
 
 def create_once(path: Path, content: str) -> str:
-    """Create a file that never changes; returns what is in it, or in the one that was there first."""
-    for attempt in (
-        1,
-        2,
-    ):  # another process that starts now may sweep the first temporary file away
-        try:
-            write_text(path, content)
-            break
-        except FileError:
-            if path.is_file():
-                return path.read_text(encoding="utf-8")
-            if attempt == 2:
-                raise
+    """Create a file that never changes; returns what is in it, or in the one that was there first.
+
+    Its temporaries may be swept once it is there, and not before.
+    """
+    try:
+        with whole_file(path) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+    except FileError:
+        if not path.is_file():
+            raise
+        return path.read_text(encoding="utf-8")
     return content
 
 

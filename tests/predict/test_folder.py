@@ -407,6 +407,18 @@ def test_links_are_never_followed(predictor, walk, tmp_path, link, how):
     assert files_of(elsewhere) == before
 
 
+def test_what_another_worker_is_deciding_is_not_swept(tmp_path):
+    """Half-written files of decisions that are there are left from killed runs."""
+    settings = {"lcv": "0"}
+    JobFolder(tmp_path / "out", settings).keep("scale", "walk", 3.0)
+    names = [f".{name}.json.0123456789abcdef.part" for name in ("walk", "run")]
+    left, under_way = (tmp_path / "out" / "scale" / name for name in names)
+    left.touch()
+    under_way.touch()
+    JobFolder(tmp_path / "out", settings).open(False, ())
+    assert (left.exists(), under_way.exists()) == (False, True)
+
+
 @pytest.mark.parametrize("kind", ["strategy", "scale"])
 def test_what_workers_agreed_on_is_not_read_through_a_link(tmp_path, kind):
     folder = JobFolder(tmp_path / "out", {"lcv": "0"})
