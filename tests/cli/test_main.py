@@ -85,6 +85,18 @@ def test_an_interrupt_leaves_with_130(monkeypatch, capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
+def test_a_permission_that_is_missing_is_one_sentence(monkeypatch, capsys):
+    def refused(words):
+        raise PermissionError(13, "Permission denied", *words)
+
+    monkeypatch.setattr(cli, "_run", refused)
+    assert cli.main(["a\nb.png"]) == 2
+    assert capsys.readouterr().err == "lcv: a\\nb.png: permission denied\n"
+    for words in (["a.png", "--debug"], []):
+        with pytest.raises(PermissionError):
+            cli.main(words)
+
+
 def test_a_reader_that_leaves_early_is_no_error():
     """As in `lcv --help | head -1`."""
     command = [sys.executable, "-m", "lcv.cli.main", "--help"]

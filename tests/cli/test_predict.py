@@ -736,6 +736,8 @@ def test_what_a_name_asks_for(tmp_path):
             match=r"wanted \.flo, .*\.png, .* or \.mp4, \.webm, \.gif for a clip; for",
         ):
             meaning_of(name)
+    with pytest.raises(ArgumentError, match="-o is an empty name, wanted a file or a folder"):
+        meaning_of("")
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/2/3", ""])

@@ -216,6 +216,15 @@ def test_a_link_to_nothing_is_a_frame_that_cannot_be_read(tmp_path, way):
         [frame.image for frame in sequence.frames()]
 
 
+def test_a_file_that_may_not_be_looked_at_is_not_called_missing(monkeypatch):
+    def refuse(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(predict_inputs.Path, "stat", refuse)
+    with pytest.raises(PermissionError, match="a.png"):
+        find_inputs(["locked/a.png", "b.png"])
+
+
 def test_an_empty_name_is_no_input():
     for word in ("", " "):
         with pytest.raises(ArgumentError, match="an empty name; wanted two images"):

@@ -105,6 +105,8 @@ def _find(word: str) -> _Found:
     path = Path(word)
     try:
         mode = path.stat().st_mode
+    except PermissionError:  # `lcv` names the file
+        raise
     except (OSError, ValueError):
         return _glob(word)
     if stat.S_ISDIR(mode):

@@ -24,6 +24,8 @@ def meaning_of(name: str) -> str:
     """
     from lcv.predict.result import FLOWS, PICTURES
 
+    if not name:
+        raise ArgumentError("-o is an empty name, wanted a file or a folder")
     ending = Path(name).suffix.lower()
     if name.endswith(("/", os.sep)) or not ending or ending[1:].isdecimal() or Path(name).is_dir():
         return "folder"
