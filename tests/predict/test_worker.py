@@ -213,6 +213,16 @@ def test_a_network_of_unknown_memory_is_measured_and_its_strategy_kept(walk, tmp
     assert run(predictor, walk, tmp_path / "out", outputs=FLOW).there == 6
 
 
+def test_a_network_of_unknown_memory_goes_on_whatever_it_was_measured_to_take(walk, tmp_path):
+    """No limit has kept it from the first pair."""
+    network = lcv.wrap(lambda a, b: (a - b)[:, :2].contiguous())
+    predictor = Predictor(network, device="cpu", max_memory="1MB")
+    run(predictor, walk, tmp_path / "out", outputs=FLOW)
+    (tmp_path / "out" / "strategy" / "72x64.json").write_text('["own", null, 2000000]')
+    (tmp_path / "out" / "flow" / "walk" / "frame_2.flo").unlink()
+    assert run(predictor, walk, tmp_path / "out", outputs=FLOW).done == 1
+
+
 def test_errors_of_writing_stop_the_job(predictor, walk, tmp_path, monkeypatch):
     """A full disk is full for every pair; there is no use in going on."""
 

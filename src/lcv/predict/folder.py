@@ -15,8 +15,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,11 +170,12 @@ class JobFolder:
         except (TypeError, ValueError, OverflowError):
             where = self.root / "strategy"
             raise FileError(f"{where}: {kept!r} is not a strategy. {OR_OVERWRITE}") from None
-        limit = sys.maxsize if planner.limit is None else planner.limit
-        if planner.strategy not in ("auto", plan.strategy) or (plan.bytes or 0) > limit:
+        limit = planner.limit if planner.costs else None  # an unknown network is held to none
+        if planner.strategy not in ("auto", plan.strategy) or (limit and (plan.bytes or 0) > limit):
+            known = replace(plan, limit=None, tiling=None).text
             raise FileError(
-                f"{self.root}: was started with {plan.text}, which --strategy or --max-memory now "
-                f"rules out. Use the earlier options, or choose another folder with -o"
+                f"{self.root}: was started with {known}; --strategy or --max-memory now rules that "
+                f"out. Use the earlier options, or choose another folder with -o"
             )
         planner.keep(plan)
         return plan
