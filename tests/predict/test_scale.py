@@ -95,6 +95,12 @@ def test_pairs_that_cannot_be_computed_do_not_count():
     assert sequence_scale(motion.flow, Film(3, bad=(1,)), 2) is None
 
 
+def test_the_first_pair_that_can_be_computed_stands_in_for_bad_ones():
+    film, motion = Film(17, bad=(0, 3, 9, 14)), Motion({1: 5.0, 4: 9.0})
+    assert sequence_scale(motion.flow, film, 16) == own_scale(moved(5.0))
+    assert motion.pairs == [1]
+
+
 class Heard(Listener):
     def __init__(self) -> None:
         self.said: list[str] = []

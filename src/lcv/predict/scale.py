@@ -36,8 +36,9 @@ def sample_pairs(pairs: int) -> list[int]:
 
 
 def sequence_scale(flow_of: FlowOf, sequence: Sequence, pairs: int) -> float | None:
-    """From the sampled pairs; None where none of them can be computed."""
-    return max(_scales(flow_of, sequence, frozenset(sample_pairs(pairs))), default=None)
+    """From the sampled pairs, or the first that can be computed; None where none can be."""
+    found = list(_scales(flow_of, sequence, frozenset(sample_pairs(pairs))))
+    return max(found) if found else next(_scales(flow_of, sequence, frozenset(range(pairs))), None)
 
 
 def _scales(flow_of: FlowOf, sequence: Sequence, chosen: frozenset[int]) -> Iterator[float]:
