@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self
@@ -72,7 +72,6 @@ class Cluster:
         self.workers = gpus or sum(cores // self.cores for cores in nodes)
         self.beside = 1 if gpus else max(nodes) // self.cores
         self.needs = {"num_gpus": 1, "num_cpus": 1} if gpus else {"num_cpus": self.cores}
-        self.has_gpus = gpus > 0
         return self
 
     def __exit__(
@@ -85,7 +84,7 @@ class Cluster:
 
     def map(
         self, function: Callable[[Any, Any], Any], common: Any, tasks: Iterable[Any]
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """Yield function(common, task) for each task, in the order in which they end.
 
         When this is ended early, by Ctrl-C say, the tasks that are left are cancelled.

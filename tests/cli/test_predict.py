@@ -878,7 +878,7 @@ def test_how_a_run_is_begun(folder, monkeypatch, capsys, precision):
 
     def cluster(address):
         clusters.append(address)
-        return contextlib.nullcontext(SimpleNamespace(has_gpus=address == "there"))
+        return contextlib.nullcontext(address)
 
     monkeypatch.setattr("lcv.predict.predictor.Predictor", fake.predictor)
     monkeypatch.setattr("lcv.predict.run.Run", fake.run)
@@ -887,8 +887,8 @@ def test_how_a_run_is_begun(folder, monkeypatch, capsys, precision):
     words = ["walk", "-o", "out", "--model", "raft-small", "--precision", precision]
     assert verb._run(*asked(*words)) == (Path("out"),)
     assert clusters == []
-    place, used, options = verb._run(*asked(*words, "--ray", "here", "--warm-start"))
-    assert (place, used.has_gpus, options) == (Path("out"), False, fake.options)
+    begun = verb._run(*asked(*words, "--ray", "here", "--warm-start"))
+    assert begun == (Path("out"), "here", fake.options)
     assert clusters == ["here"]
     assert fake.told == [False, True]
     assert fake.options["precision"] == precision
@@ -897,19 +897,3 @@ def test_how_a_run_is_begun(folder, monkeypatch, capsys, precision):
     assert fake.terminal.notes == notes
     left_out = "walk: left out, having one frame only: c\n"
     assert capsys.readouterr().err == 2 * left_out
-
-
-def test_workers_with_gpus_need_a_precision_where_this_machine_has_none(folder, monkeypatch):
-    save_frames(folder / "walk", 2)
-    fake = Fake()
-    monkeypatch.setattr("lcv.predict.predictor.Predictor", fake.predictor)
-    monkeypatch.setattr("lcv.predict.run.Run", fake.run)
-    monkeypatch.setattr(
-        "lcv.cluster.Cluster", lambda _: contextlib.nullcontext(SimpleNamespace(has_gpus=True))
-    )
-    words = ["walk", "-o", "out", "--model", "raft-small", "--ray", "there"]
-    for precision, device in (("auto", "cuda"), ("float32", "cpu")):
-        fake.device = SimpleNamespace(type=device)
-        assert len(verb._run(*asked(*words, "--precision", precision))) == 3
-    with pytest.raises(ArgumentError, match="would use fp16; .* Choose one with --precision"):
-        verb._run(*asked(*words))

@@ -414,14 +414,27 @@ def test_why_there_is_no_clip(plain, walk, tmp_path):
 class Workers:
     """A cluster that notes what it is given."""
 
-    workers, cores, beside, has_gpus = 2, 3, 4, False
+    workers, cores, beside = 2, 3, 4
+    ended = False
 
     def __init__(self, *results) -> None:
         self.results = results
 
     def map(self, function, order, chunks):
         self.function, self.order, self.chunks = function, pickle.loads(order), [*chunks]
-        yield from self.results
+        try:
+            yield from self.results
+        finally:
+            self.ended = True
+
+
+class Here(Workers):
+    """A cluster whose tasks run in this process."""
+
+    cores = property(lambda self: torch.get_num_threads())
+
+    def map(self, function, order, chunks):
+        yield from (function(order, chunk) for chunk in chunks)
 
 
 def chunks_of(plain, tmp_path, parts, **settings):
@@ -462,8 +475,8 @@ def test_what_workers_are_told_and_what_they_answer(plain, tmp_path):
         (Summary(), {"film": 9}),  # a chunk behind the end
     )
     run._share([Work(walk, range(7), 7)], workers, {"iters": 2})
-    alone = dataclasses.replace(job, clip=False, overwrite=False)
-    assert workers.order == ({"iters": 2}, alone, Path.cwd(), 3, 4)
+    resumed = dataclasses.replace(job, overwrite=False)
+    assert workers.order == ({"iters": 2, "precision": "float32"}, resumed, Path.cwd(), 3, 4)
     assert workers.function is compute_chunk
     assert listener.told == [
         ("begin", "2 workers", 7),
@@ -481,9 +494,44 @@ def test_a_cluster_computes_what_is_missing_and_nothing_is_computed_here(plain, 
     workers = Workers()
     assert run.go(workers).done == 0
     assert [pairs for _, pairs in workers.chunks] == [range(i, i + 1) for i in range(6)]
-    assert workers.order[0] == {}
-    assert run.go(workers, {"iters": 2}).done == 0
-    assert workers.order[0] == {"iters": 2}
+    assert workers.order[0] == {"precision": "float32"}, "a GPU's own choice would be another job"
+    assert run.go(workers, {"iters": 2, "precision": "auto"}).done == 0
+    assert workers.order[0] == {"iters": 2, "precision": "float32"}
+
+
+def test_workers_are_left_alone_where_nothing_is_missing(plain, walk, tmp_path):
+    sequences, workers, listener = find_inputs([str(walk)]).sequences, Workers(), Heard()
+    run(plain, walk, tmp_path / "out", outputs=FLOW)
+    summary = Run(plain, Job(sequences, tmp_path / "out", FLOW), listener).go(workers)
+    assert (summary.done, summary.there, listener.told) == (0, 6, [])
+    assert not hasattr(workers, "order")
+
+
+def test_tasks_end_before_an_interrupt_leaves_the_run(plain, walk, tmp_path):
+    """Those of a cluster are cancelled while it is still there."""
+
+    class Interrupted(Listener):
+        def advance(self, pairs=1, computed=True):
+            raise KeyboardInterrupt
+
+    job = Job(find_inputs([str(walk)]).sequences, tmp_path / "out", FLOW)
+    workers = Workers((Summary(done=1), {}), (Summary(done=1), {}))
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        Run(plain, job, Interrupted()).go(workers)
+    assert workers.ended, interrupt
+
+
+def test_workers_decide_the_scale_of_a_clip(predictor, walk, tmp_path):
+    """And not the process that makes it, which may have no memory for a pair."""
+    sequences, listener = find_inputs([str(walk)]).sequences, Heard()
+    options = {"model": predictor.model, "iters": 1, "device": "cpu"}
+    wanted = run(predictor, walk, tmp_path / "one", outputs=FLOW, clip=True)
+    job = Job(sequences, tmp_path / "two", FLOW, clip=True)
+    summary = Run(predictor, job, listener).go(Here(), options)
+    assert (summary.done, summary.scales) == (6, wanted.scales)
+    assert listener.told[-1] == ("begin", "walk, clip", None)
+    assert not [told for told in listener.told if told[0] == "say"], "workers looked at pairs"
+    assert made(tmp_path / "two") == made(tmp_path / "one")
 
 
 def test_a_share_of_sequences():

@@ -156,7 +156,8 @@ def _parser() -> argparse.ArgumentParser:
         default="auto",
         choices=("auto", "float32", "bf16", "fp16"),
         metavar="P",
-        help="float32, bf16, fp16, or auto: fp16 for RAFT on a GPU, else float32 (%(default)s)",
+        help="float32, bf16, fp16, or auto: fp16 for RAFT on a GPU of this machine, else float32 "
+        "(%(default)s)",
     )
     work.add_argument("--shard", metavar="I/N", help="do part I of N, in a process of its own")
     work.add_argument(
@@ -251,11 +252,6 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         if chosen.ray is None:
             return Run(predictor, job, terminal).go()
         with Cluster(chosen.ray) as cluster:
-            if cluster.has_gpus and predictor.device.type == "cpu" and chosen.precision == "auto":
-                raise ArgumentError(
-                    "--ray: the workers have GPUs and would use fp16; this machine has none and would "
-                    "use float32. Choose one with --precision"
-                )
             return Run(predictor, job, terminal).go(cluster, options)
 
 

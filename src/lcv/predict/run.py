@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -39,7 +40,7 @@ class Run:
         """
         parts = self.survey()
         missing = [work for work in parts if work.missing != 0]
-        if cluster is not None:
+        if cluster is not None and missing:
             self._share(missing, cluster, options or {})
         for work in missing if cluster is None else ():
             self.worker.compute(work)
@@ -98,14 +99,16 @@ class Run:
                 step = -(-len(pairs) // cluster.workers)
             chunks += [(number, pairs[i : i + step]) for i in range(0, len(pairs), step)]
         sequences = tuple(work.sequence for work in parts)
-        job = replace(self.job, sequences=sequences, overwrite=False, clip=False)
+        job = replace(self.job, sequences=sequences, overwrite=False)
+        options = {**options, "precision": worker.predictor.precision}
         order = pickle.dumps((options, job, Path.cwd(), cluster.cores, cluster.beside))
         worker.listener.begin(f"{cluster.workers} workers", total)
-        for summary, ends in cluster.map(compute_chunk, order, chunks):
-            worker.summary.add(summary)
-            for name, end in ends.items():  # a chunk past the end reports its own start
-                worker.ends[name] = min(end, worker.ends.get(name, end))
-            worker.listener.advance(summary.done + len(summary.failed))
+        with closing(cluster.map(compute_chunk, order, chunks)) as results:
+            for summary, ends in results:
+                worker.summary.add(summary)
+                for name, end in ends.items():  # a chunk past the end reports its own start
+                    worker.ends[name] = min(end, worker.ends.get(name, end))
+                worker.listener.advance(summary.done + len(summary.failed))
 
     def _make_clips(self, sequences: list[Sequence]) -> None:
         """The clips of sequences that are done, but for what failed here, from stored outputs."""
@@ -113,7 +116,8 @@ class Run:
         if not self.job.clip or folder is None:
             return
         if self.job.shard.total > 1:
-            return worker.listener.say("--shard makes no clips; run without it once all are done")
+            worker.listener.say("--shard makes no clips; run without it once all are done")
+            return
         folder.log.read()
         folder.files = Files()  # other workers may have written since
         for sequence in (limited(each, worker.ends.get(title(each))) for each in sequences):
