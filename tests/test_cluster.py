@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -205,7 +205,9 @@ def test_a_worker_that_dies_again_and_again_is_told_in_a_sentence(monkeypatch):
     failed = KeyError()
     failed.cause = FileError("a.png: is cut")
     with pretended(monkeypatch, {"CPU": 2.0}) as cluster:
-        with pytest.raises(LcvError, match=r"died 4 times over one task, .*: killed by x{290}$"):
+        with pytest.raises(
+            LcvError, match=r"task .* failed after up to 4 tries: killed by x{290}$"
+        ):
             list(cluster.map(lambda common, task: task, None, [died]))
         with pytest.raises(FileError, match=r"a\.png: is cut"):
             list(cluster.map(lambda common, task: task, None, [failed]))
@@ -217,6 +219,20 @@ def test_an_error_of_a_task_is_its_own(cluster):
 
     with pytest.raises(FileError, match=r"^a\.png: 3$"):
         [*cluster.map(fail, "a.png", [3])]
+
+
+def test_a_worker_that_lacks_lcv_or_files_is_told_in_a_sentence(cluster, monkeypatch):
+    def read(common, task):
+        Path(common).read_bytes()
+
+    advice = "every machine needs lcv, and the same files under the same paths"
+    with pytest.raises(LcvError, match=rf"No such file or directory: '/no/a\.png'; {advice}$"):
+        [*cluster.map(read, "/no/a.png", [1])]
+    only_here = ModuleType("only_here")
+    monkeypatch.setitem(sys.modules, "only_here", only_here)
+    exec("def work(common, task): pass", vars(only_here))
+    with pytest.raises(LcvError, match=f"failed: .*No module named 'only_here'; {advice}$"):
+        [*cluster.map(only_here.work, None, [1])]
 
 
 def test_without_ray_there_is_a_sentence(monkeypatch):

@@ -32,7 +32,8 @@ AHEAD = 4
 class Cluster:
     """Workers of a cluster while the block runs. address: LOCAL, "auto", or as ray.init takes it
 
-    workers: how many there are; cores: of each; beside: how many share one machine's memory
+    workers: how many there are; cores: of each
+    beside:  how many share one machine's memory, at most
     """
 
     def __init__(self, address: str = LOCAL) -> None:
@@ -109,11 +110,18 @@ class Cluster:
         try:
             return self.ray.get(ended)
         except errors.RayTaskError as error:
-            raise error.cause from None
-        except errors.RayError as error:
+            cannot_import = str(error.cause).startswith("The remote function failed to import")
+            if not cannot_import and not isinstance(error.cause, OSError | ImportError):
+                raise error.cause from None
+            why = str(error.cause).strip().rpartition("\n")[2]
             raise LcvError(
-                f"a worker of the cluster died {RETRIES + 1} times over one task, the last time like "
-                f"this: {' '.join(str(error).split())[:300]}"
+                f"a worker of the cluster failed: {why}; every machine needs lcv, and the same files "
+                f"under the same paths"
+            ) from error
+        except errors.RayError as error:
+            why = " ".join(str(error).split())[:300]
+            raise LcvError(
+                f"a task of the cluster failed after up to {RETRIES + 1} tries: {why}"
             ) from None
 
 
