@@ -152,7 +152,7 @@ def test_frames_of_one_stem_have_pairs_of_different_names(tmp_path):
         (["w*.txt"], "matches 1 file, the first words.txt, but no image, video or folder"),
         (["https://example.org/a.mp4"], "addresses are not opened; .* through a pipe: ffmpeg -i"),
         (["camera:x"], "camera:x: wanted camera:0, camera:1 and so on"),
-        (["camera:99"], r"camera:99: there is no /dev/video99, only "),
+        (["camera:99"], r"camera:99: there is no /dev/video99; found "),
         (["empty"], "empty: no frames in this folder, nor two in one inside it; wanted images"),
         (["single"], "single: has one image only, frame_1.png; flow needs at least two frames"),
         (["frame_1.png"], "frame_1.png: is one image only; flow needs two, so name a second one"),

@@ -34,6 +34,10 @@ FAILED = {("walk", 3), ("walk", 4)}
         (Summary(there=1), ["nothing left to do: the pair was done before: out"]),
         (Summary(there=3), ["nothing left to do: all 3 pairs were done before: out"]),
         (
+            Summary(there=3, clips=[Path("a.mp4")]),
+            ["0 pairs done, 3 done before: out", "clip: a.mp4"],
+        ),
+        (
             Summary(there=3, failed=FAILED, failures={"x": LcvError("x")}),
             ["0 pairs done, 3 done before, 2 failed: out"],
         ),
@@ -52,7 +56,7 @@ FAILED = {("walk", 3), ("walk", 4)}
             Summary(done=3, scales={5.0, 2.5}),
             [
                 "3 pairs done: out",
-                "full colour is 2.5 to 5 px; --scale 5 draws all in the same colours",
+                "full colour is 2.5 to 5 px; --scale 5 --overwrite draws all in the same colours",
             ],
         ),
     ],

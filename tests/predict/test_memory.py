@@ -82,7 +82,7 @@ def test_what_is_free_counts_where_no_limit_is_set(make, monkeypatch):
     ):
         make("raft-large", strategy="all-pairs", max_memory="300MB").plan(436, 1024)
     monkeypatch.setattr(memory, "free_bytes", lambda device: parse_bytes("10MB"))
-    with pytest.raises(ArgumentError, match="only 10 MB of memory are free, but raft-large needs"):
+    with pytest.raises(ArgumentError, match="only 10 MB of memory is free, but raft-large needs"):
         make("raft-large").plan(436, 1024)
 
 

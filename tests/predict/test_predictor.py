@@ -259,7 +259,5 @@ def test_a_result_is_fetched_on_a_stream_that_waits_for_its_pair_alone(monkeypat
 def test_what_is_no_network_is_refused():
     with pytest.raises(ArgumentError, match="^model is a int, wanted a name or a network$"):
         Predictor(3)
-    with pytest.raises(
-        ArgumentError, match=r"^mine is a Linear; make it a network with lcv\.wrap$"
-    ):
+    with pytest.raises(ArgumentError, match=r"^mine is a Linear; pass it to lcv\.wrap first$"):
         matcher_for(torch.nn.Linear(1, 1), "mine", None, None)

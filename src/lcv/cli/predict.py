@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lcv.cli.parser import Parser, device_name, frames, in_options, seconds, whole
 from lcv.cli.predict_words import formats_for, meaning_of, parse_scale, parse_shard
-from lcv.cli.progress import says_how_to_resume
+from lcv.cli.progress import same_command, says_how_to_resume
 from lcv.errors import ArgumentError
 from lcv.memory import parse_bytes
 from lcv.models.named import check_named
@@ -364,7 +364,7 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
     parts = [f"{counted(summary.done, 'pair')} done"]
     parts += [f"{summary.there:,} done before"] if summary.there else []
     parts += [f"{len(summary.failed):,} failed"] if summary.failed else []
-    if summary.there and not summary.done and not summary.failures:
+    if summary.there and not summary.done and not summary.failures and not summary.clips:
         before = "the pair was" if summary.there == 1 else f"all {summary.there:,} pairs were"
         parts = [f"nothing left to do: {before} done before"]
     which = "" if chosen.shard.total == 1 else f"shard {chosen.shard.number}/{chosen.shard.total}: "
@@ -377,7 +377,8 @@ def _report(chosen: argparse.Namespace, summary: Summary) -> None:
             print(f"full colour is {low:g} px; --scale {low:g} draws others in the same colours")
         else:
             print(
-                f"full colour is {low:g} to {high:g} px; --scale {high:g} draws all in the same colours"
+                f"full colour is {low:g} to {high:g} px; --scale {high:g} --overwrite draws all in the "
+                f"same colours"
             )
 
 
@@ -388,7 +389,7 @@ def _failures(chosen: argparse.Namespace, inputs: Inputs, summary: Summary) -> s
         lines.append(f"  and {len(summary.failures) - SHOWN_FAILURES} more")
     if not summary.done + summary.there:
         return "\n".join(["nothing could be done:", *lines])
-    command = "the same command without --overwrite" if chosen.overwrite else "the same command"
     if meaning_of(chosen.output) == "folder" and not any(each.is_live for each in inputs.sequences):
-        lines.append(f"Fix this and run {command} again; finished pairs are kept.")
+        again = same_command(chosen.overwrite)
+        lines.append(f"Fix this and run {again} again; finished pairs are kept.")
     return "\n".join(["these could not be done:", *lines])

@@ -192,7 +192,7 @@ def _camera(word: str) -> Live:
     if not Path(f"/dev/video{number}").exists():
         there = sorted(path.name for path in Path("/dev").glob("video*"))
         raise FileError(
-            f"{word}: there is no /dev/video{number}, only {', '.join(there) or 'no camera at all'}; "
+            f"{word}: there is no /dev/video{number}; found {', '.join(there) or 'no camera'}; "
             f"on other systems than Linux, pipe the stream to `lcv predict -`"
         )
     return Live(f"camera{number}", Source("camera", word))
@@ -283,7 +283,7 @@ def _told_apart(sequences: list[Sequence]) -> list[Sequence]:
 
 
 def _with_folder(path: Path) -> str:
-    """A name with that of the folder around it, which the file system's root has not."""
+    """A name preceded by its folder's, unless that is the root."""
     return str(Path(path.parent.name, path.name))
 
 
@@ -296,6 +296,6 @@ def _check_names(sequences: Iterable[Sequence]) -> None:
     twice = [name for name, count in Counter(pairs + named).items() if count > 1]
     for name in [*twice, *(folders & {*named})]:
         raise ArgumentError(
-            f"two inputs have the name {name!r}, so their outputs would overwrite each other; give "
-            f"them to two runs with folders of their own"
+            f"two inputs have the name {name!r}, so their outputs would overwrite each other; run "
+            f"them separately, each with its own -o"
         )

@@ -72,9 +72,14 @@ def says_how_to_resume(*, wanted: bool = True, overwrite: bool = False) -> Itera
         yield
     except KeyboardInterrupt:
         if wanted:
-            command = "the same command without --overwrite" if overwrite else "the same command"
-            raise KeyboardInterrupt(f"finished work is kept; {command} goes on") from None
+            again = same_command(overwrite)
+            raise KeyboardInterrupt(f"finished work is kept; {again} goes on") from None
         raise
+
+
+def same_command(overwrite: bool) -> str:
+    """What to run to resume. overwrite: the command has --overwrite"""
+    return "the same command without --overwrite" if overwrite else "the same command"
 
 
 def _is_terminal() -> bool:

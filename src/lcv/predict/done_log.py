@@ -30,7 +30,7 @@ class Identity(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What the log says of an output. made_from: of these files; stamp: what a clip shows"""
+    """What the log says of an output. made_from: the files it was made from; stamp: what a clip shows"""
 
     run: int
     size: int

@@ -27,7 +27,7 @@ logger = logging.getLogger("lcv")
 class Frame(NamedTuple):
     """A picture and how messages call it. image: (1, 3, h, w), uint8, or float32 in 0 … 255
 
-    The image is a copy unless it is `owned`: decoders reuse their arrays.
+    `as_frame` copies the image unless it is `owned`, since decoders reuse their arrays.
     """
 
     image: Tensor

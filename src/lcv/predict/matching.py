@@ -107,7 +107,7 @@ def matcher_for(
 ) -> Matcher:
     """The matcher of a network, its settings checked before any work is done."""
     if not is_flow_model(model):
-        raise ArgumentError(f"{name} is a {type(model).__name__}; make it a network with lcv.wrap")
+        raise ArgumentError(f"{name} is a {type(model).__name__}; pass it to lcv.wrap first")
     takes = {"iters": model.defaults.iters is not None, "pad": bool(model.defaults.pads)}
     for option, value in (("iters", iters), ("pad", pad)):
         if value is not None and not takes[option]:

@@ -41,7 +41,7 @@ class Plan:
               network, which have one way each
     bytes:    the peak above what the process holds once the model is loaded; None before a
               network that is not in the table has been measured
-    limit:    what it was chosen to fit, None where nobody asked
+    limit:    what it had to fit into; None where a stored plan has no max_memory
     tiling:   how the image is cut, if it is
     """
 
@@ -139,7 +139,7 @@ class Planner:
                 return plan
         least = min(tried, key=lambda plan: plan.bytes or 0)
         memory, needed = in_words(least.limit or 0), in_words(int((least.bytes or 0) * MARGIN))
-        found = f"max_memory is {memory}" if self.limit else f"only {memory} of memory are free"
+        found = f"max_memory is {memory}" if self.limit else f"only {memory} of memory is free"
         how = f"tiles of {SIDES[-1]} pixels" if least.tiling else least.strategy
         chosen = "" if self.strategy == "auto" else ", which was asked for"
         raise ArgumentError(

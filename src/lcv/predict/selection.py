@@ -14,7 +14,7 @@ from lcv.predict.sources import FrameFiles, Live, Sequence, Video, title
 class Selection(NamedTuple):
     """start, end: seconds of a video, at its average rate: frames from start on and before end
 
-    every:  the Nth frame after each that is taken is the next one
+    every:  every Nth frame is taken
     frames: at most this many of them
     """
 

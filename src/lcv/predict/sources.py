@@ -79,7 +79,7 @@ class FrameFiles:
 
 @dataclass(frozen=True)
 class Video:
-    """Frames first, first + step, … of a video file, decoded elsewhere; pairs are named after them.
+    """Frames first, first + step, … of a video file, decoded in another process; pairs are named after them.
 
     A damaged one ends with an error.
     """

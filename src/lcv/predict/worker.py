@@ -193,10 +193,11 @@ class _Pass:
         try:
             if last is not None:
                 last.read()  # an error may have come in the place of a frame
-            if pairs is ENDLESS:
-                raise LcvError(f"{name}: fewer than two frames came; flow needs two")
         except LcvError as error:
             self.worker.fail(error)
+        else:
+            if pairs is ENDLESS:
+                self.worker.fail(LcvError(f"{name}: fewer than two frames came; flow needs two"))
 
     def _read_ahead(
         self, is_needed: Callable[[int], bool], pool: ThreadPoolExecutor, frame: RawFrame
@@ -325,5 +326,5 @@ def explain_out_of_memory(label: str) -> Iterator[None]:
             raise
         raise ArgumentError(
             f"{label}: memory ran out; other programs may have taken it since the start. Use a smaller "
-            f"--max-memory, and --overwrite, since the flow will differ slightly"
+            f"--max-memory; a job that was started needs --overwrite too"
         ) from error
