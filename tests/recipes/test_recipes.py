@@ -308,7 +308,7 @@ NUMBERS = {
     "lcv_finetune": 0xC6CD5BC2,
     "ours_large": 0x278C372C,
     "ours_raft_small": 0x095D8F60,
-    "ours_small": 0x6A045D74,
+    "ours_small": 0xBC622372,
     "procedural": 0x2DE271E2,
     "quick": 0xA8893D47,
     "raft_chairs": 0x941AF641,
