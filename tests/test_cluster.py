@@ -144,13 +144,13 @@ class Pretended:
         self.asked.append(("cancel", task, force))
 
 
-def pretended(monkeypatch, *machines: dict[str, float], address="local") -> Cluster:
+def pretended(monkeypatch, *machines, address="local", gpus=True) -> Cluster:
     monkeypatch.setitem(sys.modules, "ray", Pretended(*machines))
-    return Cluster(address)
+    return Cluster(address, gpus=gpus)
 
 
 @pytest.mark.parametrize(
-    ("machines", "workers", "beside", "needs"),
+    ("machines", "workers", "per_machine", "needs"),
     [
         ([{"CPU": 16.0}], 4, 4, {"num_cpus": 4}),
         ([{"CPU": 6.0}], 2, 2, {"num_cpus": 3}),
@@ -167,10 +167,11 @@ def pretended(monkeypatch, *machines: dict[str, float], address="local") -> Clus
         ),
     ],
 )
-def test_workers_by_what_a_cluster_has(monkeypatch, machines, workers, beside, needs):
-    """A worker's cores are those of one machine; `beside` is for the fullest one."""
+def test_workers_by_what_a_cluster_has(monkeypatch, machines, workers, per_machine, needs):
+    """A worker's cores are those of one machine; `per_machine` is that of the largest."""
     with pretended(monkeypatch, *machines) as cluster:
-        assert (cluster.workers, cluster.beside, cluster.needs) == (workers, beside, needs)
+        found = cluster.workers, cluster.per_machine, cluster.needs
+        assert found == (workers, per_machine, needs)
         assert list(cluster.map(max, 2, [1, 3])) == [2, 3]
     options = {"logging_level": 40, "log_to_driver": False, "include_dashboard": False}
     assert cluster.ray.asked == [
@@ -182,6 +183,12 @@ def test_workers_by_what_a_cluster_has(monkeypatch, machines, workers, beside, n
         "0",
         "1",
     )
+
+
+def test_gpus_are_left_alone_where_the_cpu_was_asked_for(monkeypatch):
+    with pretended(monkeypatch, {"CPU": 16.0, "GPU": 2.0}, gpus=False) as cluster:
+        found = cluster.workers, cluster.per_machine, cluster.needs
+        assert found == (4, 4, {"num_cpus": 4})
 
 
 def test_a_cluster_that_is_there_is_joined_as_it_is(monkeypatch):
@@ -233,6 +240,12 @@ def test_a_worker_that_lacks_lcv_or_files_is_told_in_a_sentence(cluster, monkeyp
     exec("def work(common, task): pass", vars(only_here))
     with pytest.raises(LcvError, match=f"failed: .*No module named 'only_here'; {advice}$"):
         [*cluster.map(only_here.work, None, [1])]
+
+    def fill(common, task):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(LcvError, match="of the cluster failed: .*No space left on device$"):
+        [*cluster.map(fill, None, [1])]
 
 
 def test_without_ray_there_is_a_sentence(monkeypatch):

@@ -32,11 +32,12 @@ AHEAD = 4
 class Cluster:
     """Workers of a cluster while the block runs. address: LOCAL, "auto", or as ray.init takes it
 
-    workers: how many there are; cores: of each
-    beside:  how many share one machine's memory, at most
+    gpus:        whether a worker may have a GPU
+    workers:     how many there are; cores: of each
+    per_machine: the most workers on one machine, which share its memory
     """
 
-    def __init__(self, address: str = LOCAL) -> None:
+    def __init__(self, address: str = LOCAL, *, gpus: bool = True) -> None:
         # Without these, Ray sends usage statistics, and logs errors that we handle.
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         os.environ["RAY_IGNORE_UNHANDLED_ERRORS"] = "1"
@@ -48,7 +49,7 @@ class Cluster:
                 "--ray needs Ray, which is not installed; run pip install 'lcv-flow[ray]'"
             ) from None
         self.ray: Any = ray
-        self.address = address
+        self.address, self._wants_gpus = address, gpus
 
     def __enter__(self) -> Self:
         local = {"include_dashboard": False} if self.address == LOCAL else {}
@@ -64,14 +65,14 @@ class Cluster:
         except (OSError, ValueError, RuntimeError) as error:
             raise ArgumentError(
                 f"--ray {self.address}: no cluster answers: {error}; wanted auto, or HOST:PORT as "
-                f"`ray start --head` says it"
+                f"`ray start --head` prints it"
             ) from None
-        gpus = int(self.ray.cluster_resources().get("GPU", 0))
+        gpus = int(self.ray.cluster_resources().get("GPU", 0)) if self._wants_gpus else 0
         there = [node["Resources"].get("CPU", 0) for node in self.ray.nodes() if node["Alive"]]
         nodes = [int(cores) for cores in there if cores >= 1] or [1]  # a task has to fit on one
         self.cores = max(1, min(MOST_CORES, min(nodes) // 2))
         self.workers = gpus or sum(cores // self.cores for cores in nodes)
-        self.beside = 1 if gpus else max(nodes) // self.cores
+        self.per_machine = 1 if gpus else max(nodes) // self.cores
         self.needs = {"num_gpus": 1, "num_cpus": 1} if gpus else {"num_cpus": self.cores}
         return self
 
@@ -110,14 +111,15 @@ class Cluster:
         try:
             return self.ray.get(ended)
         except errors.RayTaskError as error:
-            cannot_import = str(error.cause).startswith("The remote function failed to import")
-            if not cannot_import and not isinstance(error.cause, OSError | ImportError):
-                raise error.cause from None
-            why = str(error.cause).strip().rpartition("\n")[2]
-            raise LcvError(
-                f"a worker of the cluster failed: {why}; every machine needs lcv, and the same files "
-                f"under the same paths"
-            ) from error
+            cause = error.cause
+            cannot_import = str(cause).startswith("The remote function failed to import")
+            if not cannot_import and not isinstance(cause, OSError | ImportError):
+                raise cause from None
+            last_line = str(cause).strip().rpartition("\n")[2]
+            why = f"a worker of the cluster failed: {last_line}"
+            if cannot_import or isinstance(cause, FileNotFoundError | ImportError):
+                why += "; every machine needs lcv, and the same files under the same paths"
+            raise LcvError(why) from error
         except errors.RayError as error:
             why = " ".join(str(error).split())[:300]
             raise LcvError(

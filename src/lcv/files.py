@@ -141,7 +141,7 @@ def check_writable(path: Path, folder: Path) -> None:
 def create_once(path: Path, content: str) -> str:
     """Create a file that never changes; returns what is in it, or in the one that was there first.
 
-    Its temporaries may be swept once it is there, and not before.
+    Sweep its temporary files only once it exists.
     """
     try:
         with whole_file(path) as temporary:

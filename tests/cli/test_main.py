@@ -91,7 +91,10 @@ def test_a_permission_that_is_missing_is_one_sentence(monkeypatch, capsys):
 
     monkeypatch.setattr(cli, "_run", refused)
     assert cli.main(["a\nb.png"]) == 2
-    assert capsys.readouterr().err == "lcv: a\\nb.png: permission denied\n"
+    assert (
+        capsys.readouterr().err
+        == "lcv: a\\nb.png: permission denied; change its permissions, or use another path\n"
+    )
     for words in (["a.png", "--debug"], []):
         with pytest.raises(PermissionError):
             cli.main(words)

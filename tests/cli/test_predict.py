@@ -597,7 +597,7 @@ def test_one_bad_frame_is_named_at_the_end_and_stops_nothing(folder, network, ca
     captured = capsys.readouterr()
     assert "3 pairs done, 2 failed: out" in captured.out
     assert "lcv: these could not be done:\n  walk/frame_3.png: not an image" in captured.err
-    assert "Fix this and run the same command again; finished pairs are kept." in captured.err
+    assert "Fix this, then run the same command; finished pairs are kept." in captured.err
     predict("walk", "-o", "out", *network, code=1)
     assert "0 pairs done, 3 done before, 2 failed: out" in capsys.readouterr().out
     said = refused(capsys, "walk", "-o", "strict", *network, "--strict")
@@ -764,7 +764,7 @@ def test_options_that_do_not_go_together(folder, network, capsys, words, message
 
 def test_a_stream_is_not_divided(folder, network, capsys):
     said = refused(capsys, "-", "-o", "out", *network, "--shard", "1/2")
-    assert "--shard: a camera or a pipe is seen by one process only" in said
+    assert "--shard: a camera or a pipe can be read by one process only" in said
 
 
 DOCS = Path(__file__).parents[2] / "docs" / "predict.md"
@@ -876,8 +876,8 @@ def test_how_a_run_is_begun(folder, monkeypatch, capsys, precision):
     save_frames(folder / "walk/c", 1)
     fake, clusters = Fake(), []
 
-    def cluster(address):
-        clusters.append(address)
+    def cluster(address, gpus):
+        clusters.append((address, gpus))
         return contextlib.nullcontext(address)
 
     monkeypatch.setattr("lcv.predict.predictor.Predictor", fake.predictor)
@@ -889,11 +889,12 @@ def test_how_a_run_is_begun(folder, monkeypatch, capsys, precision):
     assert clusters == []
     begun = verb._run(*asked(*words, "--ray", "here", "--warm-start"))
     assert begun == (Path("out"), "here", fake.options)
-    assert clusters == ["here"]
-    assert fake.told == [False, True]
+    verb._run(*asked(*words, "--ray", "here", "--device", "cpu"))
+    assert clusters == [("here", True), ("here", False)]
+    assert fake.told == [False, True, False]
     assert fake.options["precision"] == precision
     notes = ["raft-small: of raft-small"]
     notes += ["computed in fp16; --precision float32 is exact, slower"] * (precision == "auto")
     assert fake.terminal.notes == notes
     left_out = "walk: left out, having one frame only: c\n"
-    assert capsys.readouterr().err == 2 * left_out
+    assert capsys.readouterr().err == 3 * left_out

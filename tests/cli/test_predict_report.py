@@ -83,11 +83,11 @@ def test_twenty_failures_are_named_and_the_others_counted(count):
         return predict._failures(chosen, inputs, summary).splitlines()
 
     assert told(Summary(failures=reasons)) == ["nothing could be done:", *shown]
-    hint = "Fix this and run the same command again; finished pairs are kept."
+    hint = "Fix this, then run the same command; finished pairs are kept."
     for some in (Summary(done=1, failures=reasons), Summary(there=1, failures=reasons)):
         assert told(some) == ["these could not be done:", *shown, hint]
         again = told(some, overwrite=True)[-1]
-        assert "run the same command without --overwrite again" in again, "it would start over"
+        assert "run the same command without --overwrite;" in again, "it would start over"
         for lost in (told(some, "flow.mp4"), told(some, inputs=camera)):
             assert lost == ["these could not be done:", *shown], "this cannot be resumed"
 

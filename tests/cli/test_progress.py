@@ -40,7 +40,7 @@ def test_who_interrupts_is_told_how_to_go_on(monkeypatch, capsys):
 
         monkeypatch.setattr(main, "_run", interrupted)
         assert main.main(["eval"]) == 130
-        more = "; finished work is kept; the same command goes on" if wanted else ""
+        more = "; finished work is kept; to continue, run the same command" if wanted else ""
         assert capsys.readouterr().err == f"lcv: interrupted{more}\n"
 
 
@@ -251,9 +251,9 @@ def test_ctrl_c_says_how_to_go_on_unless_nothing_is_kept():
             raise KeyboardInterrupt
         return str(caught.value)
 
-    assert interrupted() == "finished work is kept; the same command goes on"
+    assert interrupted() == "finished work is kept; to continue, run the same command"
     assert interrupted(wanted=False) == ""
-    over = "finished work is kept; the same command without --overwrite goes on"
+    over = "finished work is kept; to continue, run the same command without --overwrite"
     assert interrupted(overwrite=True) == over
 
 

@@ -76,7 +76,8 @@ def test_torch_equals_reference(c: int, size: tuple[int, int], keep: bool, order
 
     plain, fast = run(f1, f2, "reference"), run(f1, f2, "torch")
     truth = run(f1.double(), f2.double(), "reference")
-    if not keep:  # a matrix product may add channels one after another, torch's sum adds by halves
+    # A matrix product may add channels one after another, where torch's sum adds by halves.
+    if c == 256 and not keep:
         one = (
             local_cost_volume(*pair, (5, 3), backend="reference", **options)
             for pair in zip(f1.split(1, 1), f2.split(1, 1), strict=True)

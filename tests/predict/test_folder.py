@@ -17,6 +17,7 @@ from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
 from lcv.data.formats.video import read_video
 from lcv.errors import FileError
+from lcv.memory import in_words
 from lcv.predict import Predictor
 from lcv.predict.folder import JobFolder
 from lcv.predict.job import Job
@@ -88,7 +89,9 @@ def test_the_job_file_never_changes(predictor, walk, tmp_path):
     assert (after[0].st_ino, after[0].st_mtime_ns) == (before[0].st_ino, before[0].st_mtime_ns)
     assert after[1] == before[1]
     (out / "job.json").write_text("{")
-    with pytest.raises(FileError, match=r"job\.json: is damaged, or not one that lcv wrote"):
+    with pytest.raises(
+        FileError, match=r"job\.json: is damaged, or not written by lcv\. Choose .* -o\.$"
+    ):
         run(predictor, walk, out)
 
 
@@ -269,7 +272,7 @@ def test_a_damaged_low_flow_is_refused_with_what_to_do(predictor, walk, tmp_path
     time = low.stat().st_mtime_ns
     low.write_bytes(content)
     os.utime(low, ns=(time, time))
-    with pytest.raises(FileError, match=r"frame_3\.npy: is damaged\. Choose .* --overwrite"):
+    with pytest.raises(FileError, match=r"frame_3\.npy: is damaged; remove it and run this again"):
         run(predictor, walk, tmp_path / "out", **WARM)
 
 
@@ -279,10 +282,9 @@ def test_a_video_that_changes_while_it_is_read_is_computed_again(predictor, tmp_
 
     def changing(video, *words, **more):
         for frame in frames(video, *words, **more):
-            yield frame
-            os.utime(film)
-            with film.open("ab") as file:
+            with film.open("ab") as file:  # before the first pair too
                 file.write(b"more")
+            yield frame
 
     monkeypatch.setattr(Video, "frames", changing)
     assert run(predictor, film, tmp_path / "out", outputs=FLOW).done == 3
@@ -335,6 +337,20 @@ def test_a_job_keeps_to_its_strategy(predictor, tmp_path, monkeypatch, strategy)
     monkeypatch.setattr("lcv.predict.memory.free_bytes", lambda _: 10**12)
     run(Predictor(predictor.model, iters=1, device="cpu"), walk, tmp_path / "out")
     assert made(tmp_path / "out") == wanted
+
+
+def test_a_limit_holds_for_what_is_wanted_now(predictor, tmp_path):
+    """The first run needed less: it had no backward flow."""
+    walk = save_frames(tmp_path / "walk", 3, (264, 200))
+    plain, more = (predictor.plan(264, 200, backward=both).bytes for both in (False, True))
+    assert plain + 1 < more
+    run(predictor, walk, tmp_path / "out", outputs=FLOW)
+    limited = Predictor(predictor.model, iters=1, device="cpu", max_memory=plain + 1)
+    both_ways = {"outputs": wanted_outputs(("flo",), backward=True), "wanted": Wanted(True)}
+    with pytest.raises(FileError, match=f"about {in_words(more)}; --strategy or --max-memory now"):
+        run(limited, walk, tmp_path / "out", **both_ways)
+    allowed = Predictor(predictor.model, iters=1, device="cpu", max_memory=more)
+    assert run(allowed, walk, tmp_path / "out", **both_ways).done == 2
 
 
 def test_a_strategy_that_is_damaged_is_refused(predictor, walk, tmp_path):
@@ -497,26 +513,33 @@ def test_the_second_run_over_280_frames_takes_under_three_seconds(tmp_path):
     assert time.process_time() - start < 3
 
 
-def planned(tmp_path, limit=None, strategy="auto"):
-    """A planner with a limit, and a folder that keeps plans."""
+def planned(tmp_path, strategy="auto"):
+    """A planner, and a folder that keeps plans."""
     network = Predictor(lcv.build("raft-small"), iters=1, device="cpu", strategy=strategy)
-    network.planner.limit = limit
     return JobFolder(tmp_path / "out", {"lcv": "0"}), network.planner
 
 
 def test_a_kept_plan_is_allowed_up_to_the_limit(tmp_path):
-    folder, planner = planned(tmp_path, 1000)
-    plan = folder.plan(["on-demand", None, 1000], 64, 72, planner)
-    assert plan == Plan("on-demand", 64, 72, 1000, 1000)
-    assert planner.plan(64, 72, Wanted()) is plan
-    with pytest.raises(FileError, match="was started with 72×64: on-demand, about 1 kB; --strat"):
-        folder.plan(["on-demand", None, 1001], 64, 72, planner)
+    """By what it needs for what is wanted now, whatever was stored."""
     folder, planner = planned(tmp_path)
-    assert folder.plan(["on-demand", None, None], 64, 72, planner).bytes is None
-    folder, planner = planned(tmp_path, strategy="on-demand")
-    folder.plan(["on-demand", None, 10**15], 64, 72, planner)
+    kept, plain, more = ["on-demand", None, 7], Wanted(), Wanted(backward=True)
+    needed, most = (planner.peak("on-demand", (64, 72), wanted, None) for wanted in (plain, more))
+    planner.limit = needed
+    plan = folder.plan(kept, 64, 72, planner, plain)
+    assert plan == Plan("on-demand", 64, 72, needed, needed)
+    assert planner.plan(64, 72, plain).strategy == "on-demand"
+    started = f"was started with 72×64: on-demand, about {in_words(most)}; --strategy or"
+    with pytest.raises(FileError, match=started):
+        folder.plan(kept, 64, 72, planner, more)
+    planner.limit -= 1
     with pytest.raises(FileError, match="; --strategy or --max-memory now rules that out"):
-        folder.plan(["all-pairs", None, 1], 64, 72, planner)
+        folder.plan(kept, 64, 72, planner, plain)
+    planner.costs = None
+    assert folder.plan(kept, 64, 72, planner, plain).bytes == 7, "of one measured there"
+    folder, planner = planned(tmp_path, strategy="on-demand")
+    folder.plan(kept, 64, 72, planner, plain)
+    with pytest.raises(FileError, match="; --strategy or --max-memory now rules that out"):
+        folder.plan(["all-pairs", None, 1], 64, 72, planner, plain)
 
 
 def test_where_things_lie(tmp_path):

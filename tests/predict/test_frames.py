@@ -10,7 +10,7 @@ import torch
 
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
-from lcv.predict.frames import as_frame, same_size
+from lcv.predict.frames import as_frame, check_same_size
 
 
 @pytest.fixture
@@ -91,6 +91,6 @@ def test_a_picture_from_0_to_1_is_pointed_out(caplog):
 
 def test_both_sizes_are_said(rgb):
     one, other = as_frame(rgb, "left.png"), as_frame(rgb[:4], "right.png")
-    assert same_size(one, one) == (5, 7)
+    check_same_size(one, one)
     with pytest.raises(ShapeError, match=r"left.png is 7×5 pixels and right.png is 7×4"):
-        same_size(one, other)
+        check_same_size(one, other)

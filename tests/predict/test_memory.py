@@ -82,7 +82,7 @@ def test_what_is_free_counts_where_no_limit_is_set(make, monkeypatch):
     ):
         make("raft-large", strategy="all-pairs", max_memory="300MB").plan(436, 1024)
     monkeypatch.setattr(memory, "free_bytes", lambda device: parse_bytes("10MB"))
-    with pytest.raises(ArgumentError, match="only 10 MB of memory is free, but raft-large needs"):
+    with pytest.raises(ArgumentError, match="only 10 MB is free, but raft-large needs"):
         make("raft-large").plan(436, 1024)
 
 
@@ -115,6 +115,8 @@ def test_workers_on_one_machine_share_what_is_free_and_not_a_limit(make, monkeyp
     predictor = make()
     predictor.planner.share = 3
     assert predictor.plan(200, 296).limit == 300_000_000
+    with pytest.raises(ArgumentError, match="only 300 MB is free for each worker, but"):
+        predictor.plan(20_000, 30_000)
     limited = make(max_memory="400MB")
     limited.planner.share = 3
     assert limited.plan(200, 296).limit == 400_000_000

@@ -174,7 +174,7 @@ def test_what_is_asked_for_in_order(monkeypatch):
     ]
     monkeypatch.setitem(sys.modules, "h5py", None)
     assert wanted_outputs(("flo",)) == (Output("flow", "flo"),)
-    with pytest.raises(FileError, match="--format flo5: .* need h5py, which is not installed"):
+    with pytest.raises(FileError, match="^format flo5: .* need h5py, which is not installed"):
         wanted_outputs(("flo", "flo5"))
 
 

@@ -57,6 +57,7 @@ def test_reducing_averages():
 
 @pytest.mark.parametrize("side", [0, -3, 2.5, True])
 def test_a_side_that_is_none(make, side):
+    make(max_side=1)
     with pytest.raises(ArgumentError, match="max_side is"):
         make(max_side=side)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -116,6 +117,18 @@ def test_a_warm_start_goes_on_from_the_last_pair_and_not_from_the_first(
     run(predictor, walk, tmp_path / "out", **WARM)
     assert len(matched) == 2
     assert made(tmp_path / "out") == warm
+
+
+def test_there_is_no_clip_where_a_cluster_left_pairs_undone(predictor, walk, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(Listener, "say", lambda _, text: said.append(text))
+    nothing_done = SimpleNamespace(
+        workers=2, cores=1, per_machine=2, map=lambda *_: (_ for _ in ())
+    )
+    job = Job(find_inputs([str(walk)]).sequences, tmp_path / "out", **CLIP)
+    summary = Run(predictor, job).go(nothing_done, {})
+    assert (summary.done, summary.clips) == (0, [])
+    assert "walk: no clip, since pairs are missing; run this again" in said
 
 
 def test_a_second_run_has_nothing_to_do(predictor, walk, tmp_path, monkeypatch):
@@ -414,7 +427,7 @@ def test_why_there_is_no_clip(plain, walk, tmp_path):
 class Workers:
     """A cluster that notes what it is given."""
 
-    workers, cores, beside = 2, 3, 4
+    workers, cores, per_machine = 2, 3, 4
     ended = False
 
     def __init__(self, *results) -> None:

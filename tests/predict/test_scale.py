@@ -123,7 +123,7 @@ def test_a_scale_is_decided_once_for_all_workers(tmp_path):
     assert Scales(other, job, None, heard).of(film) == own_scale(moved(100.0))
     for kept in ('"large"', "0.0", "-1.0", "NaN", "Infinity", "1e999"):
         (tmp_path / "out" / "scale" / "film.json").write_text(kept)
-        with pytest.raises(FileError, match=r"film: its scale is .*, not a length\. Choose"):
+        with pytest.raises(FileError, match=r"scale/film\.json: .* is not a scale\. Choose"):
             Scales(motion, job, folder, heard).of(film)
 
 

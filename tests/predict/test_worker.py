@@ -19,8 +19,9 @@ from lcv.predict.matching import Wanted
 from lcv.predict.outputs import Named
 from lcv.predict.run import Run
 from lcv.predict.selection import Shard
+from lcv.predict.sources import Video
 from predict.small_jobs import FLOW, PLAIN, made, run
-from testing.footage import moving, save_frames
+from testing.footage import moving, save_film, save_frames
 
 
 def one_pair(predictor, walk, file):
@@ -120,6 +121,23 @@ def test_a_size_that_cannot_be_computed_costs_its_own_pairs_only(predictor, walk
     assert summary.done == 3
     assert summary.failed == {("walk", pair) for pair in (1, 2, 3)}
     assert any("40×32" in said for said in summary.failures)
+
+
+def test_a_video_of_a_size_that_cannot_be_computed_is_not_read_on(
+    predictor, walk, tmp_path, monkeypatch
+):
+    film, count, frames = save_film(tmp_path / "small.mkv", 12, (32, 40)), [], Video.frames
+
+    def counted(*words, **more):
+        for frame in frames(*words, **more):
+            count.append(frame.index)
+            yield frame
+
+    monkeypatch.setattr(Video, "frames", counted)
+    summary = run(predictor, [film, walk], tmp_path / "out", outputs=FLOW)
+    (said,) = summary.failures
+    assert "40×32" in said
+    assert (summary.done, count) == (6, [0, 1])
 
 
 def test_a_flow_that_is_not_finite_is_reported_and_not_written(walk, tmp_path):

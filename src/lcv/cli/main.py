@@ -107,7 +107,11 @@ def _main(arguments: list[str] | None) -> int:
     except PermissionError as error:
         if debug or error.filename is None:
             raise
-        print(f"lcv: {one_line(str(error.filename))}: permission denied", file=sys.stderr)
+        print(
+            f"lcv: {one_line(str(error.filename))}: permission denied; change its permissions, or "
+            f"use another path",
+            file=sys.stderr,
+        )
         return 2
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

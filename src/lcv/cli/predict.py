@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         "--occlusion", action="store_true", help="a mask by the forward-backward check"
     )
     written.add_argument(
-        "--warp-error", action="store_true", help="how badly frame 2 explains frame 1"
+        "--warp-error", action="store_true", help="how much frame 1 differs from frame 2 warped"
     )
     written.add_argument("--clip", action="store_true", help="a video: frame and flow side by side")
     written.add_argument(
@@ -237,8 +237,8 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         "precision": chosen.precision,
         "max_side": chosen.max_side,
     }
-    resume_hint = says_how_to_resume(wanted=isinstance(place, Path), overwrite=chosen.overwrite)
-    with Terminal(chosen.quiet) as terminal, resume_hint:
+    is_job = isinstance(place, Path) and not any(each.is_live for each in inputs.sequences)
+    with Terminal(chosen.quiet) as terminal:
         for note in inputs.notes:
             terminal.say(note)
         own = str(weights or model)
@@ -249,10 +249,11 @@ def _run(chosen: argparse.Namespace, inputs: Inputs) -> Summary:
         if chosen.precision == "auto" and predictor.precision != "float32":
             note = f"computed in {predictor.precision}; --precision float32 is exact, slower"
             terminal.notes.append(note)
-        if chosen.ray is None:
-            return Run(predictor, job, terminal).go()
-        with Cluster(chosen.ray) as cluster:
-            return Run(predictor, job, terminal).go(cluster, options)
+        with says_how_to_resume(wanted=is_job, overwrite=chosen.overwrite):
+            if chosen.ray is None:
+                return Run(predictor, job, terminal).go()
+            with Cluster(chosen.ray, gpus=chosen.device != "cpu") as cluster:
+                return Run(predictor, job, terminal).go(cluster, options)
 
 
 def _outputs(
@@ -280,7 +281,7 @@ def _outputs(
         raise ArgumentError("--ray and --shard both divide the work; leave one out")
     if any(s.is_live for s in inputs.sequences) and (chosen.ray or chosen.shard.total > 1):
         raise ArgumentError(
-            f"{shared}: a camera or a pipe is seen by one process only; leave it out"
+            f"{shared}: a camera or a pipe can be read by one process only; leave it out"
         )
     if meaning == "file":
         outputs = wanted_outputs(formats_for(out, formats, chosen.look), **maps)
@@ -391,5 +392,5 @@ def _failures(chosen: argparse.Namespace, inputs: Inputs, summary: Summary) -> s
         return "\n".join(["nothing could be done:", *lines])
     if meaning_of(chosen.output) == "folder" and not any(each.is_live for each in inputs.sequences):
         again = same_command(chosen.overwrite)
-        lines.append(f"Fix this and run {again} again; finished pairs are kept.")
+        lines.append(f"Fix this, then run {again}; finished pairs are kept.")
     return "\n".join(["these could not be done:", *lines])

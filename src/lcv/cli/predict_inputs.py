@@ -292,7 +292,7 @@ def _check_names(sequences: Iterable[Sequence]) -> None:
     pairs = [name for each in sequences if not each.name for name in cast(FrameFiles, each).names]
     named = [each.name for each in sequences if each.name]
     # A pair called a/1 has its outputs in the folder of a sequence called a.
-    folders = {str(Path(name).parent) for name in pairs} | {*pairs}
+    folders = {str(Path(name).parent) for name in pairs}
     twice = [name for name, count in Counter(pairs + named).items() if count > 1]
     for name in [*twice, *(folders & {*named})]:
         raise ArgumentError(

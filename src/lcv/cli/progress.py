@@ -73,7 +73,7 @@ def says_how_to_resume(*, wanted: bool = True, overwrite: bool = False) -> Itera
     except KeyboardInterrupt:
         if wanted:
             again = same_command(overwrite)
-            raise KeyboardInterrupt(f"finished work is kept; {again} goes on") from None
+            raise KeyboardInterrupt(f"finished work is kept; to continue, run {again}") from None
         raise
 
 

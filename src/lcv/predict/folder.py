@@ -23,6 +23,7 @@ from typing import Any
 from lcv.errors import FileError
 from lcv.files import check_writable, create_once, make_folder, refuse_link, sweep
 from lcv.predict.done_log import DoneLog, Files, Identity, size_of
+from lcv.predict.matching import Wanted
 from lcv.predict.memory import Plan, Planner
 from lcv.predict.outputs import KINDS, LOW, Output
 from lcv.predict.sources import Sequence, title
@@ -75,7 +76,8 @@ class JobFolder:
         return all(
             (entry := self.log.entries.get(self._name(path))) is not None
             and size_of(path) == entry.size
-            and len(files) == len(entry.made_from) == self._unchanged(files, entry.made_from)
+            and len(files) == len(entry.made_from)
+            and all(map(self.files.is_unchanged, files, entry.made_from))
             for path in paths
         )
 
@@ -91,7 +93,8 @@ class JobFolder:
         if len(sequence.files) == 1:  # a video, of which other pairs may be known
             known += [made for (name, _), made in self.log.pairs.items() if name == sequence.name]
         for pair, made_from in enumerate(known):
-            if made_from and self._unchanged(self._files_of(sequence, pair)[:2], made_from):
+            frames = self._files_of(sequence, pair)[:2]
+            if made_from and any(map(self.files.is_unchanged, frames, made_from)):
                 return
         has_name = sequence.name and any(name == sequence.name for name, _ in self.log.pairs)
         if has_name or any(made_from is not None for made_from in known):
@@ -161,24 +164,26 @@ class JobFolder:
         create_once(path, json.dumps(value) + "\n")
         return _content(path)
 
-    def plan(self, kept: Any, height: int, width: int, planner: Planner) -> Plan:
+    def plan(self, kept: Any, height: int, width: int, planner: Planner, wanted: Wanted) -> Plan:
         """The job's stored plan for a size, which the planner uses from now on."""
         try:
             plan = Plan.from_json(kept, height, width, planner.limit)
             if plan.strategy not in planner.matcher.strategies:
                 raise ValueError(plan.strategy)
         except (TypeError, ValueError, OverflowError):
-            where = self.root / "strategy"
+            where = self.root / "strategy" / f"{width}x{height}.json"
             raise FileError(f"{where}: {kept!r} is not a strategy. {OR_OVERWRITE}") from None
-        limit = planner.limit if planner.costs else None  # an unknown network is held to none
-        if planner.strategy not in ("auto", plan.strategy) or (limit and (plan.bytes or 0) > limit):
-            known = replace(plan, limit=None, tiling=None).text
+        # More may be wanted now than when it was stored.
+        needed = planner.peak(plan.strategy, (height, width), wanted, plan.tiling)
+        is_too_much = planner.limit is not None and (needed or 0) > planner.limit
+        if is_too_much or planner.strategy not in ("auto", plan.strategy):
+            known = replace(plan, bytes=needed or plan.bytes, limit=None, tiling=None).text
             raise FileError(
                 f"{self.root}: was started with {known}; --strategy or --max-memory now rules that "
                 f"out. Use the earlier options, or choose another folder with -o"
             )
         planner.keep(plan)
-        return plan
+        return replace(plan, bytes=needed or plan.bytes)
 
     def stamp(self, sequence: Sequence, pairs: Iterable[int], *how: Any) -> str:
         """A hash of everything that a clip shows. how: its scale, and whether it has arrows"""
@@ -203,9 +208,6 @@ class JobFolder:
             low = self.path(LOW, sequence, pair - 1)
             files += [low] if size_of(low) is not None else []
         return files
-
-    def _unchanged(self, files: list[Path], known: Iterable[Identity]) -> int:
-        return sum(map(self.files.is_unchanged, files, known))
 
     def _empty(self) -> None:
         self._settings_there()
@@ -258,6 +260,5 @@ def _content(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        raise FileError(
-            f"{path}: is damaged, or not one that lcv wrote; choose another folder with -o"
-        ) from None
+        advice = "Choose another folder with -o." if path.name == NAME else OR_OVERWRITE
+        raise FileError(f"{path}: is damaged, or not written by lcv. {advice}") from None

@@ -62,14 +62,13 @@ def as_frame(given: Any, name: str, owned: bool = False) -> Frame:
     raise ArgumentError(f"{name} is a {type(given).__name__}, {WANTED}")
 
 
-def same_size(frame1: Frame, frame2: Frame) -> tuple[int, int]:
-    """(h, w) of both, or an error with both sizes."""
+def check_same_size(frame1: Frame, frame2: Frame) -> None:
+    """Refuse two frames that differ in size."""
     if frame1.size != frame2.size:
         raise ShapeError(
             f"the frames differ in size: {frame1.name} is {in_words(frame1.size)} pixels and "
             f"{frame2.name} is {in_words(frame2.size)} (width×height); flow needs both of one size"
         )
-    return frame1.size
 
 
 def in_words(size: tuple[int, int]) -> str:

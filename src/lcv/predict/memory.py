@@ -41,7 +41,7 @@ class Plan:
               network, which have one way each
     bytes:    the peak above what the process holds once the model is loaded; None before a
               network that is not in the table has been measured
-    limit:    what it had to fit into; None where a stored plan has no max_memory
+    limit:    what it had to fit into; None for a stored plan without max_memory
     tiling:   how the image is cut, if it is
     """
 
@@ -139,7 +139,8 @@ class Planner:
                 return plan
         least = min(tried, key=lambda plan: plan.bytes or 0)
         memory, needed = in_words(least.limit or 0), in_words(int((least.bytes or 0) * MARGIN))
-        found = f"max_memory is {memory}" if self.limit else f"only {memory} of memory is free"
+        each = " for each worker" if self.share > 1 else ""
+        found = f"max_memory is {memory}" if self.limit else f"only {memory} is free{each}"
         how = f"tiles of {SIDES[-1]} pixels" if least.tiling else least.strategy
         chosen = "" if self.strategy == "auto" else ", which was asked for"
         raise ArgumentError(
@@ -153,9 +154,7 @@ class Planner:
         return insisted or (plan.bytes or 0) * MARGIN <= (plan.limit or 0)
 
     def _make(self, strategy: str, size: tuple[int, int], wanted: Wanted) -> Plan | None:
-        """The plan of a strategy: with the largest tiles that fit, or the smallest if none do;
-        None where the image is smaller than a tile.
-        """
+        """With the largest tiles that fit, else the smallest; None if the image is smaller still."""
         limit = free_bytes(self.device) // self.share if self.limit is None else self.limit
         tilings: list[Tiling | None] = [None]
         if strategy == TILES:

@@ -75,7 +75,7 @@ def wanted_outputs(
         if name not in FORMATS:
             raise ArgumentError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}")
         if name == "flo5":
-            h5py_for("--format flo5")
+            h5py_for("format flo5")
         found.append(Output(FOLDERS.get(name, "flow"), name))
         if backward:
             kind = f"backward_{FOLDERS[name]}" if name in FOLDERS else "backward"

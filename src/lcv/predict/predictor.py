@@ -20,7 +20,7 @@ from lcv.models.build import load
 from lcv.models.embedded import EMBEDDED
 from lcv.models.registry import Spec
 from lcv.models.wrap import as_flow_model
-from lcv.predict.frames import Frame, as_frame, in_words, same_size
+from lcv.predict.frames import Frame, as_frame, check_same_size, in_words
 from lcv.predict.matching import Encoded, Wanted, match_whole, matcher_for
 from lcv.predict.memory import Plan, Planner, costs_of
 from lcv.predict.pending import Pending
@@ -113,7 +113,7 @@ class Predictor:
         frame1, frame2: paths, arrays or tensors, see `lcv.predict.frames.as_frame`; of one size
         """
         frames = as_frame(frame1, "frame1"), as_frame(frame2, "frame2")
-        same_size(*frames)
+        check_same_size(*frames)
         first, second = (self.take(frame) for frame in frames)
         return self.match(first, second, Wanted(backward, occlusion, warp_error)).result()
 
@@ -135,7 +135,7 @@ class Predictor:
         wanted: backward, occlusion, warp_error, as above
         """
         size = self.computed_size(height, width)
-        self._check_size(size, "the frame")
+        self.check_size(size, "the frame", (height, width))
         return self.planner.plan(*size, Wanted(**wanted))
 
     def computed_size(self, height: int, width: int) -> tuple[int, int]:
@@ -146,7 +146,7 @@ class Predictor:
     def take(self, frame: Frame, reused: bool = False) -> Encoded:
         """A frame on the device, its size held against the network's least; nothing encoded."""
         size = self.computed_size(*frame.size)
-        self._check_size(size, frame.name, frame.size)
+        self.check_size(size, frame.name, frame.size)
         image = frame.image if size == frame.size else reduced(frame.image, size)
         if self.device.type == "cuda" and not image.is_cuda:
             image = image.pin_memory()  # a copy from other memory waits for the GPU
@@ -205,14 +205,13 @@ class Predictor:
             self.planner.keep(plan)
         return Pending(flows, plan, notes)
 
-    def _check_size(
-        self, size: tuple[int, int], name: str, full: tuple[int, int] | None = None
-    ) -> None:
+    def check_size(self, size: tuple[int, int], name: str, full: tuple[int, ...]) -> None:
+        """Refuse a frame computed at a size too small for the network. full: the frame's own size"""
         least = self.matcher.model.least_side
         if min(size) < least:
-            is_reduced = full not in (None, size)
-            why = f", reduced by max_side={self.max_side}" if is_reduced else ""
-            advice = "Use a larger max_side." if is_reduced else "Enlarge the frames first."
+            why, advice = "", "Enlarge the frames first."
+            if size != full:
+                why, advice = f", reduced by max_side={self.max_side}", "Use a larger max_side."
             raise ShapeError(
                 f"{name} is {in_words(size)} pixels{why}; {self.name} needs at least "
                 f"{least}×{least}. {advice}"
@@ -282,7 +281,7 @@ class Stream:
         seen = glance(encoded.image) if self.warm_start else None
         pending = None
         if last is not None and self._encoded is not None:
-            same_size(last, frame)
+            check_same_size(last, frame)
             notes: tuple[str, ...] = ()
             if self._glance is not None and seen is not None and is_cut(self._glance, seen):
                 self.low = None

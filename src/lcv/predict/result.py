@@ -81,8 +81,9 @@ class FlowResult:
         """
         suffix = Path(path).suffix.lower()
         if format not in (None, "kitti"):
-            why = "any other is chosen by the ending of the name"
-            raise ArgumentError(f"format is {format!r}, wanted 'kitti' or none; {why}")
+            raise ArgumentError(
+                f"format is {format!r}, wanted 'kitti' or none: endings name the rest"
+            )
         if format == "kitti" and suffix != ".png":
             raise FileError(f"{path}: KITTI's flow is a .png, got the ending {suffix!r}")
         if format == "kitti" or suffix in FLOWS:

@@ -40,10 +40,11 @@ class Run:
         """
         parts = self.survey()
         missing = [work for work in parts if work.missing != 0]
-        if cluster is not None and missing:
+        if cluster is None:
+            for work in missing:
+                self.worker.compute(work)
+        elif missing:
             self._share(missing, cluster, options or {})
-        for work in missing if cluster is None else ():
-            self.worker.compute(work)
         self._make_clips([work.sequence for work in parts])
         return self.worker.summary
 
@@ -101,7 +102,7 @@ class Run:
         sequences = tuple(work.sequence for work in parts)
         job = replace(self.job, sequences=sequences, overwrite=False)
         options = {**options, "precision": worker.predictor.precision}
-        order = pickle.dumps((options, job, Path.cwd(), cluster.cores, cluster.beside))
+        order = pickle.dumps((options, job, Path.cwd(), cluster.cores, cluster.per_machine))
         worker.listener.begin(f"{cluster.workers} workers", total)
         with closing(cluster.map(compute_chunk, order, chunks)) as results:
             for summary, ends in results:
@@ -180,11 +181,11 @@ def compute_chunk(order: bytes, chunk: tuple[int, range]) -> tuple[Summary, dict
 
 @cache
 def _worker(order: bytes) -> Worker:
-    options, job, folder, cores, beside = pickle.loads(order)
+    options, job, folder, cores, per_machine = pickle.loads(order)
     os.chdir(folder)
     torch.set_num_threads(cores)
     worker = Worker(Predictor(**options), job)
-    worker.predictor.planner.share = beside
+    worker.predictor.planner.share = per_machine
     assert worker.folder is not None
     worker.folder.open(overwrite=False, inputs=())
     return worker

@@ -73,6 +73,6 @@ class Scales:
                 if scale is not None and self.folder is not None:
                     scale = self.folder.keep("scale", name, scale)
             if scale is not None and not (isinstance(scale, float) and 0 < scale < math.inf):
-                raise FileError(f"{name}: its scale is {scale!r}, not a length. {OR_OVERWRITE}")
+                raise FileError(f"scale/{name}.json: {scale!r} is not a scale. {OR_OVERWRITE}")
             self._known[name] = scale
         return self._known[name]

@@ -9,7 +9,7 @@ its place, so that the rest can go on. Every sequence has
     rate           frames a second
     files          that it is read from
     pair_name(i)   what the outputs of a pair are called, without ending
-    file_of(i)     the file that tells whether frame i is what it was; None where there is none
+    file_of(i)     the file that frame i is read from; None where there is none
     frames(…)      frames start … stop − 1; a video may leave out those that are not of `only`
 """
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from lcv.errors import ArgumentError, FileError, LcvError, ShapeError
-from lcv.predict.folder import OR_OVERWRITE, JobFolder
+from lcv.predict.folder import JobFolder
 from lcv.predict.frames import as_frame
 from lcv.predict.job import Job, Listener, Summary
 from lcv.predict.memory import Plan
@@ -59,16 +59,15 @@ class Worker:
         if isinstance(job.place, Path):
             self.folder = JobFolder(job.place, job.settings(predictor))
         self.outputs = (*job.outputs, LOW) if job.warm_start and self.folder else job.outputs
-        self.draws = bool(job.clip) or any(
-            each.what in ("png", "overlay", "look") for each in job.outputs
-        )
+        drawn = {"png", "overlay", "look"} & {each.what for each in job.outputs}
+        self.draws = bool(job.clip or drawn)
         self.ends: dict[str, int] = {}
         self._planned: set[tuple[int, ...]] = set()
         self._unmeasured: set[tuple[int, ...]] = set()
 
     @cached_property
     def scales(self) -> Scales:
-        """Of the sequences' pictures."""
+        """The scales of the sequences' pictures."""
         return Scales(self.predictor, self.job, self.folder, self.listener)
 
     def compute(self, work: Work) -> None:
@@ -109,7 +108,7 @@ class Worker:
         height, width = predictor.computed_size(*frame.image.shape[:2])
         if (height, width) in self._planned:
             return
-        predictor.take(as_frame(frame.image, frame.label))
+        predictor.check_size((height, width), frame.label, frame.image.shape[:2])
         name = f"{width}x{height}"
         kept = None if folder is None else folder.kept("strategy", name)
         plan = None if kept else predictor.plan(height, width, **self.job.wanted._asdict())
@@ -117,7 +116,7 @@ class Worker:
             self._unmeasured.add((height, width))
         elif folder is not None:
             kept = folder.keep("strategy", name, plan.as_json) if plan else kept
-            plan = folder.plan(kept, height, width, predictor.planner)
+            plan = folder.plan(kept, height, width, predictor.planner, self.job.wanted)
         self._planned.add((height, width))
         self.listener.say(cast(Plan, plan).text)
 
@@ -193,11 +192,10 @@ class _Pass:
         try:
             if last is not None:
                 last.read()  # an error may have come in the place of a frame
+            if pairs is ENDLESS:
+                raise LcvError(f"{name}: fewer than two frames came; flow needs two")
         except LcvError as error:
             self.worker.fail(error)
-        else:
-            if pairs is ENDLESS:
-                self.worker.fail(LcvError(f"{name}: fewer than two frames came; flow needs two"))
 
     def _read_ahead(
         self, is_needed: Callable[[int], bool], pool: ThreadPoolExecutor, frame: RawFrame
@@ -246,7 +244,9 @@ class _Pass:
                 self.stream.low = self._stored_low(before.index - 1)
             return self.stream.begin(as_frame(after.image, after.label, owned=True))
         except (ArgumentError, ShapeError) as error:
-            known = self.refused if is_of_one_size else {}  # a size is named once
+            if not isinstance(self.sequence, FrameFiles):
+                raise  # all frames of a video have this size
+            known = self.refused if is_of_one_size else {}  # each size is reported once
             self.worker.fail(known.setdefault(before.image.shape, error))
             return None
 
@@ -275,7 +275,7 @@ class _Pass:
         # A sum of squares is finite only if every number is. Numbers in the order of memory: no copy.
         if all(np.isfinite(np.vdot(x, x)) for x in (flow.ravel(order="K") for flow in flows)):
             return result
-        why = f"flow to {after.label} is not finite; look at the weights, or leave out --precision"
+        why = f"flow to {after.label} is not finite; check the weights, or leave out --precision"
         self.worker.fail(LcvError(f"{before.label}: the {why}"))
         return None
 
@@ -311,7 +311,7 @@ class _Pass:
         try:
             low = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError):
-            raise FileError(f"{path}: is damaged. {OR_OVERWRITE}") from None
+            raise FileError(f"{path}: is damaged; remove it and run this again") from None
         return torch.from_numpy(low).to(self.worker.predictor.device)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 Norm = Callable[[int], nn.Module]
 IN_CACHE = 2**18
-"""Numbers at a time, so that what is computed from them does not leave a processor's cache."""
+"""How many numbers are summed at a time, so that they stay in the cache."""
 
 
 def no_norm(channels: int) -> nn.Module:
