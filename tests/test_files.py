@@ -14,6 +14,7 @@ import pytest
 from lcv import files
 from lcv.errors import FileError
 from lcv.files import (
+    LARGE,
     check_apart,
     check_output,
     check_writable,
@@ -303,6 +304,14 @@ def test_text_is_written_whole_and_read_back_as_json(tmp_path):
             read_json(path, "a card")
     with pytest.raises(FileError, match=r"b\.json: cannot be read: No such file"):
         read_json(tmp_path / "b.json", "a card")
+    os.mkfifo(tmp_path / "pipe.json")
+    for odd in ("", "pipe.json"):
+        with pytest.raises(FileError, match="is not an ordinary file; wanted a card"):
+            read_json(tmp_path / odd, "a card")
+    with path.open("wb") as file:
+        file.truncate(LARGE + 1)
+    with pytest.raises(FileError, match="is larger than 100,000,000 bytes; wanted a card"):
+        read_json(path, "a card")
 
 
 def test_a_temporary_is_named_after_its_file_up_to_40_characters():

@@ -48,29 +48,32 @@ def write_text(path: str | os.PathLike[str], text: str, overwrite: bool = False)
         temporary.write_text(text, encoding="utf-8")
 
 
-SMALL = 1_000_000
-"""The most bytes that a card or a configuration may have; real ones have a few thousand."""
+SMALL, LARGE = 1_000_000, 100_000_000
+"""The most bytes that a card or a configuration may have, and a result; real ones: thousands, millions."""
 
 
-def read_json(
-    path: Path, wanted: str, version: str | None = None, most: int | None = None
-) -> dict[str, Any]:
-    """A file of JSON with names and values.
-
-    wanted: what it should be; version: its "format"; most: the bytes it may have
-    """
+def load_json(path: Path, wanted: str, most: int) -> Any:
+    """What a file of JSON holds. wanted: what it should be; most: the bytes it may have"""
     try:
-        with path.open("rb") as file:
-            content = file.read(-1 if most is None else most + 1)
-        if most is not None and len(content) > most:
+        if path.exists() and not path.is_file():  # reading a pipe can wait for ever
+            raise FileError(f"{path}: is not an ordinary file; wanted {wanted}")
+        if path.stat().st_size > most:
             raise FileError(f"{path}: is larger than {most:,} bytes; wanted {wanted}")
-        if _is_bomb(content):
+        content = path.read_bytes()
+        if is_json_bomb(content):
             raise FileError(f"{path}: holds too many values for its size; wanted {wanted}")
-        said = json.loads(content.decode())
+        return json.loads(content.decode())
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {_reason(error)}") from None
     except (ValueError, RecursionError):
         raise FileError(f"{path}: is not JSON; wanted {wanted}") from None
+
+
+def read_json(
+    path: Path, wanted: str, version: str | None = None, most: int = LARGE
+) -> dict[str, Any]:
+    """The same of a file with names and values. version: its "format" """
+    said = load_json(path, wanted, most)
     if not isinstance(said, dict):
         raise FileError(f"{path}: holds a {type(said).__name__}; wanted {wanted}")
     if version is not None and said.get("format") != version:
@@ -79,7 +82,7 @@ def read_json(
     return said
 
 
-def _is_bomb(content: bytes) -> bool:
+def is_json_bomb(content: bytes) -> bool:
     """Whether JSON could take far more memory than the file does: up to 100 bytes for each mark.
 
     Our own files have more than 6 bytes to a mark, however large they are.

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 from lcv.errors import FileError, WeightsError
 from lcv.models.archive import listing, read_checkpoint
+from testing.peak import costs
 from testing.shared import shared
 
 STATE = {"a.weight": torch.arange(6.0).view(2, 3), "a.steps": torch.tensor(7)}
@@ -65,6 +66,39 @@ def test_a_safetensors_header_whose_length_looks_like_another_format(tmp_path, s
     checkpoint = read_checkpoint(path)
     assert checkpoint.kind == "safetensors"
     assert set(checkpoint.extras) == {"lcv"}
+
+
+def in_header(text: str, size: int = 0) -> bytes:
+    """The beginning of a safetensors file."""
+    return len(text).to_bytes(8, "little") + text.encode() + bytes(size)
+
+
+EMPTY, ZEROS = '"dtype":"F32","shape":[0],"data_offsets":[0,0]', "[" + "0," * 400_000 + "0]"
+HEADERS = {
+    "tensors": "{" + ",".join(f'"{n:x}":{{{EMPTY}}}' for n in range(200_000)) + "}",
+    "dimensions": '{"a":{' + EMPTY.replace("[0]", ZEROS) + "}}",
+    "metadata": '{"__metadata__":{' + ",".join(f'"{n}":""' for n in range(1_000_000)) + "}}",
+    "marks": '{"a":' + "[" * 900_000 + "}",
+    "offsets": '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4000000000]}}',
+    "no shape": '{"a":[1]}',
+}
+
+
+def test_no_hostile_safetensors_file_costs_200_mb_or_5_s(tmp_path):
+    jobs = []
+    for name, text in HEADERS.items():
+        path = tmp_path / f"{name}.safetensors"
+        path.write_bytes(in_header(text, 4))
+        jobs.append(("checkpoint", path))
+    with (tmp_path / "sparse.safetensors").open("wb") as file:
+        file.write(in_header(HEADERS["offsets"].replace("4000000000", "4")))
+        file.truncate(3 * 10**9)
+    jobs.append(("checkpoint", tmp_path / "sparse.safetensors"))
+    for (_, path), (outcome, growth, seconds) in zip(jobs, costs(jobs), strict=True):
+        assert outcome.startswith(f"{path}: "), f"{path.name}: {outcome[:200]}"
+        assert len(outcome) < 500
+        assert growth < 200 * 10**6, f"{path.name}: {growth / 10**6:.0f} MB ({outcome})"
+        assert seconds < 5, f"{path.name}: {seconds:.1f} s ({outcome})"
 
 
 @pytest.mark.parametrize("name", ["raft-sintel.pth", "raft-small.pth"])

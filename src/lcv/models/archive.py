@@ -25,10 +25,12 @@ import torch
 from torch import Tensor
 
 from lcv.errors import FileError, WeightsError
+from lcv.files import SMALL, is_json_bomb
 from lcv.models.torch_scan import check_torch_legacy, check_torch_zip
 
 # Far above any network here; a declared size beyond it is an attack or a slip.
 MAX_BYTES = 4 * 2**30
+MOST_DIMENSIONS = 8
 MOST_PACKED = 20
 """How many times its size an .npz may unpack to, beyond 32 MiB; weights hardly pack at all."""
 MOST_NAMES = 4
@@ -220,14 +222,30 @@ def _check_npy_header(path: Path, member: zipfile.ZipInfo, file: IO[bytes]) -> N
 def _read_safetensors(path: Path) -> Checkpoint:
     from safetensors.torch import load
 
-    _check_bytes(path, path.stat().st_size)
+    size = path.stat().st_size
+    _check_bytes(path, size)
     with untrusted(path, "damaged or not a safetensors file"):
+        header, end = _safetensors_header(path)
+        if end != size:
+            raise WeightsError(f"{path}: declares {end} bytes, but has {size}; it is damaged")
         # Read, not mapped: a file that is cut short under a mapping ends the process.
-        content = path.read_bytes()
-        state = load(content)
-        length = int.from_bytes(content[:8], "little")
-        extras = dict(json.loads(content[8 : 8 + length]).get("__metadata__") or {})
+        state = load(path.read_bytes())
+    extras = dict(header.get("__metadata__") or {})
     return Checkpoint(path, "safetensors", _without_prefix(state), extras)
+
+
+def _safetensors_header(path: Path) -> tuple[dict[str, Any], int]:
+    """The header, and the size that the file should have; refused if it could take much memory."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        content = file.read(min(length, SMALL + 1))
+    if len(content) > SMALL or is_json_bomb(content):
+        raise WeightsError(f"{path}: its header has {length} bytes, wanted at most {SMALL}")
+    header = json.loads(content)
+    tensors = [entry for name, entry in header.items() if name != "__metadata__"]
+    if any(len(entry["shape"]) > MOST_DIMENSIONS for entry in tensors):
+        raise WeightsError(f"{path}: has a tensor of more than {MOST_DIMENSIONS} dimensions")
+    return header, 8 + length + max((entry["data_offsets"][1] for entry in tensors), default=0)
 
 
 def _without_prefix(state: dict[Any, Any]) -> dict[str, Any]:

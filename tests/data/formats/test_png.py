@@ -57,6 +57,14 @@ def test_image_data_in_many_chunks_is_one(tmp_path):
     assert walk(tmp_path, SIGNATURE + HEADER + many + END).height == 3
 
 
+def test_a_great_many_chunks_that_hold_nothing_are_refused(tmp_path):
+    packed = zlib.compress(ROWS)
+    few, many = (SIGNATURE + HEADER + data(packed) + n * data(b"") + END for n in (1000, 1300))
+    assert walk(tmp_path, few).height == 3
+    with pytest.raises(FileError, match="too many chunks for its size"):
+        walk(tmp_path, many)
+
+
 @pytest.mark.parametrize("interlaced", [0, 1])
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (9, 1), (2, 3), (3, 2), (5, 5), (8, 8), (17, 13)])
 @pytest.mark.parametrize(("depth", "colour"), [(1, 0), (2, 3), (4, 0), (8, 2), (16, 4), (16, 6)])

@@ -38,6 +38,7 @@ PASSES = (
 )
 PALETTE = 3
 PIECE = 1 << 18
+FEWEST_BYTES = 64  # of a chunk, on average, if a file has thousands
 LONGEST_KEPT_EXIF = 1 << 16
 
 
@@ -105,8 +106,11 @@ def _chunks(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[bytes, byte
     """
     if file.read(8) != SIGNATURE:
         raise FileError(f"{path}: does not begin with the PNG signature; this is not a PNG")
-    kind = b""
+    kind, most = b"", 1000 + size // FEWEST_BYTES
     while kind != b"IEND":
+        most -= 1
+        if not most:
+            _refuse(path, "it has too many chunks for its size; save it again with another program")
         start = file.read(8)
         if len(start) < 8:
             after = kind.decode() or "signature"
