@@ -13,7 +13,7 @@ from lcv.data.formats.decoder import Source
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, FileError
 from lcv.predict.sources import Live, Video
-from testing.footage import moving, save_frames
+from testing.footage import moving, save_film, save_frames
 
 
 def outline(inputs) -> list[tuple[str, list[str], list[str]]]:
@@ -181,6 +181,24 @@ def test_what_means_nothing_is_a_sentence(tmp_path, monkeypatch, words, message)
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ArgumentError, FileError), match=message):
         find_inputs(words)
+
+
+@pytest.mark.parametrize("name", ["..", "."])
+@pytest.mark.parametrize("ending", [".mp4", ".txt", ".pipe"])
+def test_inputs_whose_outputs_would_lie_outside_their_folder_are_refused(
+    tmp_path, monkeypatch, name, ending
+):
+    """The name of a video without its ending is that of a folder."""
+    monkeypatch.chdir(tmp_path)
+    if ending == ".pipe":
+        os.mkfifo(f"{name}{ending}")
+    elif ending == ".mp4":
+        save_film(tmp_path / f"{name}{ending}", 3)
+    else:
+        save_frames(tmp_path, 3)
+        (tmp_path / f"{name}{ending}").write_text("frame_1.png\nframe_2.png\n")
+    with pytest.raises(ArgumentError, match=rf"would lie in a folder called '{name}'; rename"):
+        find_inputs([f"{name}{ending}"])
 
 
 def test_inputs_whose_outputs_would_overwrite_each_other_are_refused(tmp_path, monkeypatch):

@@ -117,6 +117,12 @@ def test_a_bad_frame_breaks_the_stream_and_no_pair_spans_the_gap(make, frames):
     assert stream.push(frames[3]) is None
 
 
+def test_frames_that_differ_are_both_named_even_where_one_is_too_small(make, frames):
+    stream = make().stream([frames[0], frames[0][:, :30, :40]])
+    with pytest.raises(ShapeError, match="frame 1 is 136×96 pixels and frame 2 is 40×30"):
+        list(stream)
+
+
 def test_a_decoder_may_fill_one_buffer_again_and_again(make, frames):
     predictor = make(iters=1)
 

@@ -161,7 +161,7 @@ def test_outputs_that_were_cut_or_removed_are_made_again(predictor, walk, tmp_pa
 
 @pytest.mark.parametrize("name", ["clip", "pictures and clip"])
 def test_shards_give_the_files_of_one_run(predictor, tmp_path, name):
-    """In either order; whoever finds all pairs done makes the clip."""
+    """In either order; a run without --shard then makes the clip."""
     sources = [save_frames(tmp_path / "a", 5), save_frames(tmp_path / "b", 4, seed=1)]
     run(predictor, sources, tmp_path / "one", **SETTINGS[name])
     for order in ((ONE, TWO), (TWO, ONE)):

@@ -121,9 +121,9 @@ def test_a_scale_is_decided_once_for_all_workers(tmp_path):
     assert Scales(other, job, folder, heard).of(film) == wanted
     assert not other.pairs
     assert Scales(other, job, None, heard).of(film) == own_scale(moved(100.0))
-    for kept in ('"large"', "0.0", "-1.0", "NaN", "Infinity", "1e999"):
+    for kept in ('"large"', "0.0", "-1.0", "NaN", "Infinity", "1e999", "0.99", "1e10", "3"):
         (tmp_path / "out" / "scale" / "film.json").write_text(kept)
-        with pytest.raises(FileError, match=r"scale/film\.json: .* is not a scale\. Choose"):
+        with pytest.raises(FileError, match=r"scale/film\.json: holds no scale\. Choose"):
             Scales(motion, job, folder, heard).of(film)
 
 

@@ -23,6 +23,10 @@ def drain(path):
         pass
 readers = {"flow": read_flow, "image": read_image, "mask": read_mask, "video": drain}
 jobs = json.load(sys.stdin)
+if any(kind == "job" for kind, _ in jobs):
+    from pathlib import Path
+    from lcv.predict.folder import JobFolder
+    readers["job"] = lambda path: JobFolder(Path(path), {"warm_start": False}).open(False, ())
 if any(kind == "checkpoint" for kind, _ in jobs):
     from safetensors.torch import load
     from lcv.models.archive import read_checkpoint
@@ -63,7 +67,8 @@ class Cost(NamedTuple):
 def costs(jobs: Iterable[tuple[str, Path]]) -> list[Cost]:
     """What it costs to read each (kind, path).
 
-    kind: flow, image, mask, video, checkpoint, results, config, list, and frames: one for predict
+    kind: flow, image, mask, video, checkpoint, results, config, list; frames: a list for predict;
+        job: a folder that predict resumes
     """
     done = subprocess.run(
         [sys.executable, "-c", CHILD],

@@ -288,7 +288,13 @@ def _with_folder(path: Path) -> str:
 
 
 def _check_names(sequences: Iterable[Sequence]) -> None:
-    """Refuse inputs whose outputs would have the same names."""
+    """Refuse inputs whose outputs would have the same names, or lie outside the job's folders."""
+    for each in sequences:
+        if each.name in (".", ".."):
+            what = each.files[0] if each.files else cast(Live, each).source.name
+            raise ArgumentError(
+                f"{what}: its outputs would lie in a folder called {each.name!r}; rename the input"
+            )
     pairs = [name for each in sequences if not each.name for name in cast(FrameFiles, each).names]
     named = [each.name for each in sequences if each.name]
     # A pair called a/1 has its outputs in the folder of a sequence called a.

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lcv.errors import FileError
+from lcv.files import SMALL
 
 
 class Identity(NamedTuple):
@@ -107,10 +108,9 @@ class DoneLog:
                 with path.open("rb") as file:
                     file.seek(self._read_to.get(path, 0))
                     # A line without an end is being written, or was when its worker died.
-                    whole, end, _ = file.read().rpartition(b"\n")
-                self._read_to[path] = self._read_to.get(path, 0) + len(whole + end)
-                for line in whole.splitlines():
-                    self._take_in(line)
+                    while (line := file.readline(SMALL)).endswith(b"\n"):
+                        self._take_in(line)
+                        self._read_to[path] = file.tell()
 
     def append(
         self,
@@ -133,7 +133,8 @@ class DoneLog:
     def _take_in(self, text: bytes) -> None:
         try:
             line = json.loads(text)
-            run, pair = int(line["run"]), (str(line["sequence"]), str(line["pair"]))
+            run = min(int(line["run"]), 2**53)  # a longer number could not be written again
+            pair = str(line["sequence"]), str(line["pair"])
             made_from = tuple(Identity(int(a), int(b), str(c)) for a, b, c in line["made_from"])
             new = {
                 str(name): Entry(run, int(size), made_from, line.get("clip"))

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lcv.errors import FileError
-from lcv.files import check_writable, create_once, make_folder, refuse_link, sweep
+from lcv.files import SMALL, check_writable, create_once, load_json, make_folder, refuse_link, sweep
 from lcv.predict.done_log import DoneLog, Files, Identity, size_of
 from lcv.predict.matching import Wanted
 from lcv.predict.memory import Plan, Planner
@@ -69,8 +69,6 @@ class JobFolder:
 
     def is_done(self, sequence: Sequence, pair: int, outputs: Iterable[Output]) -> bool:
         """Whether the log lists these outputs with their present sizes, made from the present files."""
-        if sequence.is_live:
-            return False
         files = self._files_of(sequence, pair)
         paths = [self.path(each, sequence, pair) for each in outputs]
         return all(
@@ -167,12 +165,10 @@ class JobFolder:
     def plan(self, kept: Any, height: int, width: int, planner: Planner, wanted: Wanted) -> Plan:
         """The job's stored plan for a size, which the planner uses from now on."""
         try:
-            plan = Plan.from_json(kept, height, width, planner.limit)
-            if plan.strategy not in planner.matcher.strategies:
-                raise ValueError(plan.strategy)
-        except (TypeError, ValueError, OverflowError):
+            plan = planner.from_json(kept, height, width)
+        except (KeyError, TypeError, ValueError):
             where = self.root / "strategy" / f"{width}x{height}.json"
-            raise FileError(f"{where}: {kept!r} is not a strategy. {OR_OVERWRITE}") from None
+            raise FileError(f"{where}: holds no usable strategy. {OR_OVERWRITE}") from None
         # More may be wanted now than when it was stored.
         needed = planner.peak(plan.strategy, (height, width), wanted, plan.tiling)
         is_too_much = planner.limit is not None and (needed or 0) > planner.limit
@@ -256,9 +252,9 @@ class JobFolder:
 
 
 def _content(path: Path) -> Any:
-    """A file that this package wrote once."""
+    """A small file that this package wrote once."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return load_json(path, "a file of this job", SMALL)
+    except FileError as error:
         advice = "Choose another folder with -o." if path.name == NAME else OR_OVERWRITE
-        raise FileError(f"{path}: is damaged, or not written by lcv. {advice}") from None
+        raise FileError(f"{error}. {advice}") from None

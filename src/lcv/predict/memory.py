@@ -67,17 +67,9 @@ class Plan:
 
     @property
     def as_json(self) -> list[Any]:
-        """What a job keeps of it."""
-        return [self.strategy, self.tiling, self.bytes]
-
-    @classmethod
-    def from_json(cls, kept: Any, height: int, width: int, limit: int | None) -> Plan:
-        """The plan again; ValueError or TypeError if it is not a plan."""
-        strategy, tiling, needed = kept
-        if tiling is not None:
-            tops, lefts, tall, wide, coarse = tiling
-            tiling = Tiling(tuple(tops), tuple(lefts), tall, wide, tuple(coarse))
-        return cls(str(strategy), height, width, needed and int(needed), limit, tiling)
+        """What a job keeps of it: the strategy, the side of tiles, and the bytes."""
+        side = None if self.tiling is None else max(self.tiling.height, self.tiling.width)
+        return [self.strategy, side, self.bytes]
 
 
 class Planner:
@@ -111,6 +103,14 @@ class Planner:
     def keep(self, plan: Plan) -> None:
         """From now on this is the plan for its size, whatever else would fit."""
         self._kept[plan.height, plan.width] = plan
+
+    def from_json(self, kept: Any, height: int, width: int) -> Plan:
+        """A plan that a job kept; KeyError, TypeError or ValueError if this planner cannot make it."""
+        strategy, side, needed = kept
+        tilings = self._tilings(strategy, (height, width), or_whole=True)
+        if strategy not in self.matcher.strategies or not 0 < (needed or 1) < 2**50:
+            raise ValueError(kept)
+        return Plan(strategy, height, width, needed or None, self.limit, tilings[side])
 
     def instead_of(self, plan: Plan, wanted: Wanted) -> Iterator[Plan]:
         """Plans whose volume takes less than one that ran out of memory; none if it was asked for."""
@@ -156,17 +156,19 @@ class Planner:
     def _make(self, strategy: str, size: tuple[int, int], wanted: Wanted) -> Plan | None:
         """With the largest tiles that fit, else the smallest; None if the image is smaller still."""
         limit = free_bytes(self.device) // self.share if self.limit is None else self.limit
-        tilings: list[Tiling | None] = [None]
-        if strategy == TILES:
-            sides = [side for side in SIDES if side < max(size)]
-            sides = sides or [max(size)] * (self.strategy == TILES)
-            tilings = [make_tiling(*size, s, self.matcher.model.least_side) for s in sides]
         plan = None
-        for tiling in tilings:
+        for tiling in self._tilings(strategy, size, or_whole=self.strategy == TILES).values():
             plan = Plan(strategy, *size, self.peak(strategy, size, wanted, tiling), limit, tiling)
             if self._fits(plan):
                 break
         return plan
+
+    def _tilings(self, strategy: str, size: tuple[int, int], or_whole: bool) -> dict[Any, Any]:
+        """By the side of tiles, the largest first. or_whole: as one tile where the image is small"""
+        if strategy != TILES:
+            return {None: None}
+        sides = [side for side in SIDES if side < max(size)] or [max(size)] * or_whole
+        return {s: make_tiling(*size, s, self.matcher.model.least_side) for s in sides}
 
 
 @cache

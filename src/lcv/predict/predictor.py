@@ -277,11 +277,12 @@ class Stream:
 
     def _begin(self, frame: Frame) -> Pending | None:
         predictor, last = self.predictor, self._last
+        if last is not None:
+            check_same_size(last, frame)
         encoded = predictor.take(frame, reused=True)
         seen = glance(encoded.image) if self.warm_start else None
         pending = None
         if last is not None and self._encoded is not None:
-            check_same_size(last, frame)
             notes: tuple[str, ...] = ()
             if self._glance is not None and seen is not None and is_cut(self._glance, seen):
                 self.low = None

@@ -155,7 +155,7 @@ def parts_of(pairs: list[int], shard: Shard, *, whole: bool = False) -> list[tup
     """A shard's share: numbers of sequences, and the pairs of each. pairs: of each sequence
 
     It is contiguous, so that neighbours share their frame. With `whole`, sequences are not divided.
-    Facts: the shares of all shards are all pairs, each once.
+    Facts: together the shards cover every pair exactly once.
     """
     low, high = ((shard.number - step) * sum(pairs) // shard.total for step in (1, 0))
     parts, start = [], 0

@@ -6,7 +6,6 @@ the pair that moves most. A scale for every picture would make a clip flicker.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -20,6 +19,7 @@ from lcv.predict.sources import RawFrame, Sequence, title
 from lcv.visual.colours import picture_scale
 from lcv.visual.legend import readable_scale
 
+LARGEST = 2e9  # no longer motion is known
 SHORT, FEWEST, MOST = 8, 3, 5  # fewer pairs than SHORT are all looked at, of more an eighth
 FlowOf = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -72,7 +72,7 @@ class Scales:
                 scale = sequence_scale(lambda a, b: self.predictor(a, b).flow, sequence, pairs)
                 if scale is not None and self.folder is not None:
                     scale = self.folder.keep("scale", name, scale)
-            if scale is not None and not (isinstance(scale, float) and 0 < scale < math.inf):
-                raise FileError(f"scale/{name}.json: {scale!r} is not a scale. {OR_OVERWRITE}")
+            if scale is not None and not (isinstance(scale, float) and 1 <= scale <= LARGEST):
+                raise FileError(f"scale/{name}.json: holds no scale. {OR_OVERWRITE}")
             self._known[name] = scale
         return self._known[name]
