@@ -188,6 +188,28 @@ def test_too_much_memory_or_nesting_is_a_sentence(fails, capsys, monkeypatch):
     assert capsys.readouterr().err.startswith("lcv: an input needs more ")
 
 
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_torch_without_memory_is_a_sentence(on, capsys, monkeypatch):
+    def run(words):
+        if on == "cpu":
+            torch.empty(2**45)
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    monkeypatch.setattr(cli, "_run", run)
+    assert cli.main(["eval"]) == 2
+    said = "lcv: an input needs more memory than there is; --debug shows where\n"
+    assert capsys.readouterr().err == said
+
+
+def test_another_error_of_the_program_is_not_taken_for_want_of_memory(monkeypatch):
+    def run(words):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(cli, "_run", run)
+    with pytest.raises(RuntimeError, match="a fault"):
+        cli.main(["eval"])
+
+
 @pytest.mark.parametrize(
     ("words", "heavy"),
     [

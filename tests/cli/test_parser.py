@@ -231,6 +231,7 @@ def test_a_gpu_that_is_not_there(monkeypatch, gpus, text, message):
         ("all is bad:\n  kind is 3\n", "all is bad:\n  --kind is 3\n"),
         ("too small. Use a larger max_memory.", "too small. Use a larger --max-memory."),
         # What is not an argument stays as it is: paths, quotes, other words.
+        ("use --size 3 (in Python size=3)", None),
         ("/data/max_memory/a.png: the size is odd", None),
         ("max_memory.png: its size is odd", None),
         ("folder/size=3: is a file", None),

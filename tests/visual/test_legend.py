@@ -198,6 +198,14 @@ def test_legends_beside_a_picture_are_in_the_middle_of_its_height():
     assert with_key(picture[:5], first, second, gap=3).shape == (21, 106, 3)
 
 
+def test_a_picture_like_a_thread_goes_without_a_legend():
+    thread, key = np.zeros((1, 20_001, 3), np.uint8), np.ones((30, 20, 3), np.uint8)
+    assert with_key(thread, key) is thread
+    assert with_key(thread[:, :-1], key).shape == (30, 20_000 + 44, 3)
+    tall = np.zeros((30, 20_001, 3), np.uint8)
+    assert with_key(tall, key).shape == (30, 20_001 + 44, 3)
+
+
 def test_legends_in_a_cell_are_side_by_side_in_its_middle():
     first, second = np.full((20, 10, 3), 10, np.uint8), np.full((8, 30, 3), 200, np.uint8)
     wanted = np.full((41, 111), 255)

@@ -96,8 +96,10 @@ def _main(arguments: list[str] | None) -> int:
             raise
         print(f"lcv: {one_line(in_options(str(error)))}", file=sys.stderr)
         return 2
-    except (MemoryError, RecursionError) as error:
-        if debug:
+    except (MemoryError, RuntimeError) as error:
+        # torch says it in a RuntimeError, without a class of its own on the CPU.
+        known = isinstance(error, MemoryError | RecursionError)
+        if debug or not (known or "allocate memory" in str(error) or "out of memory" in str(error)):
             raise
         what = "nesting" if isinstance(error, RecursionError) else "memory"
         print(

@@ -117,14 +117,14 @@ def in_options(message: str) -> str:
     """An error's text with the verb's options in place of Python's arguments.
 
     Replaced are `name=VALUE` and names with an underscore anywhere, and other names where a line
-    begins with them (`name is 3`, `unknown name 'x'`). Not replaced: names in quotes, in a path or
-    a pattern, and before a colon, since that is how our errors name a file.
+    begins with them (`name is 3`, `unknown name 'x'`). Not replaced: names after "in Python", in
+    quotes, in a path or a pattern, and before a colon, since that is how our errors name a file.
     """
     message = _without_caller(message)
     outside = r"(?<![\w/\\.'\"`=-])"
     for plain, option in _options.items():
         name = re.escape(plain)
-        message = re.sub(rf"{outside}{name}=(?=\S)", f"{option} ", message)
+        message = re.sub(rf"{outside}(?<!in Python ){name}=(?=\S)", f"{option} ", message)
         if "_" in plain:
             message = re.sub(rf"{outside}{name}(?![\w/\\='\":*]|\.\w)", option, message)
         begins = rf"(?m)^(\s*){name}(?= (?:is|are|has|')|: unknown )"

@@ -16,6 +16,8 @@ FINE = 3
 BAR_WIDTH = 18
 LETTERS = 12
 FRAME = (150, 160, 168)
+# A longer picture that is lower than its legends goes without them.
+LONGEST_BESIDE = 20_000
 
 
 def readable_scale(scale: float) -> float:
@@ -86,6 +88,8 @@ def with_key(picture: np.ndarray, *keys: np.ndarray, gap: int = 12) -> np.ndarra
     height = sum(key.shape[0] for key in keys) + gap * (len(keys) - 1)
     width = max(key.shape[1] for key in keys)
     left = picture.shape[1]
+    if left > LONGEST_BESIDE and picture.shape[0] < height:
+        return picture  # the page would be mostly empty
     page = np.full((max(picture.shape[0], height), left + width + 2 * gap, 3), 255, np.uint8)
     page[: picture.shape[0], :left] = picture
     top = (page.shape[0] - height) // 2
