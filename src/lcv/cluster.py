@@ -1,7 +1,7 @@
 """Tasks on a Ray cluster. Nothing else in lcv knows Ray.
 
 with Cluster("auto") as cluster:
-    for result in cluster.map(function, common, tasks):     # in the order in which they end
+    for result in cluster.map(function, common, tasks):     # as they finish
         ...
 
 A worker has one GPU, or a few cores where the cluster has no GPU. A task whose worker dies is run
@@ -87,7 +87,7 @@ class Cluster:
     def map(
         self, function: Callable[[Any, Any], Any], common: Any, tasks: Iterable[Any]
     ) -> Generator[Any, None, None]:
-        """Yield function(common, task) for each task, in the order in which they end.
+        """Yield function(common, task) for each task, as they finish.
 
         When this is ended early, by Ctrl-C say, the tasks that are left are cancelled.
         """
