@@ -42,7 +42,7 @@ from typing import Any
 import pytest
 from coverage import CoverageData
 
-SEED = 20261124
+SEED = 20261125
 COUNT = 92
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("negated condition", "changed constant", "deleted statement", "swapped arguments")
