@@ -1,7 +1,7 @@
 """From two frames, or a stream of them, to flow and its files, within the available memory.
 
 `lcv.cli.predict_inputs` turns the command line into sequences of frames. From there to the network
-a pair crosses these modules, in this order:
+a pair crosses these modules of the package, in this order:
 
     sources     a sequence of frames, from files, a video or a camera
     outputs     which files are asked for
