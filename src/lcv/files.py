@@ -56,7 +56,7 @@ def load_json(path: Path, wanted: str, most: int) -> Any:
     """What a file of JSON holds. wanted: what it should be; most: the bytes it may have"""
     try:
         if path.exists() and not path.is_file():  # reading a pipe can wait for ever
-            raise FileError(f"{path}: is not an ordinary file; wanted {wanted}")
+            raise OSError("it is not an ordinary file")
         if path.stat().st_size > most:
             raise FileError(f"{path}: is larger than {most:,} bytes; wanted {wanted}")
         content = path.read_bytes()

@@ -297,7 +297,7 @@ def test_sources_are_known_by_their_files(tmp_path):
 
 
 def test_the_format_of_a_file_that_cannot_be_read_is_no_other_kind(tmp_path):
-    with pytest.raises(FileError, match="cannot be read: Is a directory"):
+    with pytest.raises(FileError, match="cannot be read: it is not an ordinary file"):
         _format_of(tmp_path)
     (tmp_path / "a.json").write_text("no JSON")
     assert _format_of(tmp_path / "a.json") is None
