@@ -265,6 +265,14 @@ REFUSALS = [
         "figure difference --image frames/f0.png --flow a.flo small.flo -o x.png",
         "small.flo: is 5×4",
     ),
+    (
+        "figure difference --image frames/f0.png --flow small.flo small2.flo -o x.png",
+        "f0.png: is 64×48",
+    ),
+    (
+        "figure methods --image frames/f0.png frames/f1.png --flow a.flo --truth small.flo -o x.png",
+        "small.flo: is 5×4",
+    ),
     ("video frames --flow flows -o x.avi", "wanted a video: .mp4, .webm or .gif"),
     ("video frames --flow one=flows two=short -o x.mp4", "3 in flows, 1 in short"),
     (
@@ -286,7 +294,8 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("words", "sentence"), REFUSALS, ids=[words for words, _ in REFUSALS])
 def test_refusals(files, capsys, words, sentence):
-    lcv.write_flow("small.flo", np.zeros((4, 5, 2), np.float32))
+    for name in ("small.flo", "small2.flo"):
+        lcv.write_flow(name, np.zeros((4, 5, 2), np.float32))
     for folder in ("empty", "short", "two", "both", "later"):
         (files / folder).mkdir()
     for name in (
