@@ -357,6 +357,16 @@ def test_a_sample_with_nan_is_named_and_can_be_left_out(tiny, tmp_path, monkeypa
     assert read(tmp_path / "run" / "checkpoints" / "last.pt")["step"] == 6
 
 
+def test_a_step_that_is_not_finite_is_found_before_its_numbers_are_logged(
+    tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("lcv.train.batches.Procedural", Poisoned)
+    with pytest.raises(NotFinite, match="step 2: "):
+        run(tiny(steps=4, log_every=1, save_every=100), device="cpu")
+    entries = read_log(tmp_path / "run" / "log.jsonl")
+    assert [entry["step"] for entry in entries if entry["kind"] == "train"] == [1, 2]
+
+
 def test_each_sample_is_looked_at_alone_with_what_was_drawn_for_its_step():
     """One has a loss, another a gradient that is not finite; a sound one comes after each."""
     bare, weight = object.__new__(Run), torch.nn.Parameter(torch.ones(()))
