@@ -128,6 +128,19 @@ def test_a_failure_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux lists open files")
+def test_a_failure_lets_go_of_the_file(tmp_path):
+    def cut_short():
+        yield from moving(9)
+        raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError) as failure:
+        written(tmp_path / "film.gif", cut_short())
+    is_open = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
+    assert not [name for name in is_open if name.startswith(str(tmp_path))]
+    assert failure.tb is not None, "which keeps the encoder alive until here"
+
+
 def test_refusals(tmp_path):
     path = tmp_path / "film.mp4"
     with pytest.raises(FileError, match="not one frame was written"), clip(path, 25):
