@@ -48,8 +48,10 @@ def write_text(path: str | os.PathLike[str], text: str, overwrite: bool = False)
         temporary.write_text(text, encoding="utf-8")
 
 
-SMALL, LARGE = 1_000_000, 100_000_000
-"""The most bytes that a card or a configuration may have, and a result; real ones: thousands, millions."""
+SMALL = 1_000_000
+"""The most bytes that a card or a configuration may have; real ones have a few thousand."""
+LARGE = 100_000_000
+"""The most bytes that a result may have; real ones have a few million."""
 
 
 def load_json(path: Path, wanted: str, most: int) -> Any:
@@ -60,7 +62,7 @@ def load_json(path: Path, wanted: str, most: int) -> Any:
         if path.stat().st_size > most:
             raise FileError(f"{path}: is larger than {most:,} bytes; wanted {wanted}")
         content = path.read_bytes()
-        if is_json_bomb(content):
+        if _is_bomb(content):
             raise FileError(f"{path}: holds too many values for its size; wanted {wanted}")
         return json.loads(content.decode())
     except OSError as error:
@@ -82,7 +84,7 @@ def read_json(
     return said
 
 
-def is_json_bomb(content: bytes) -> bool:
+def _is_bomb(content: bytes) -> bool:
     """Whether JSON could take far more memory than the file does: up to 100 bytes for each mark.
 
     Our own files have more than 6 bytes to a mark, however large they are.
