@@ -81,9 +81,7 @@ class FlowResult:
         """
         suffix = Path(path).suffix.lower()
         if format not in (None, "kitti"):
-            raise ArgumentError(
-                f"format is {format!r}, wanted 'kitti' or none: endings name the rest"
-            )
+            raise ArgumentError(f"format is {format!r}, wanted 'kitti' or none; the ending decides")
         if format == "kitti" and suffix != ".png":
             raise FileError(f"{path}: KITTI's flow is a .png, got the ending {suffix!r}")
         if format == "kitti" or suffix in FLOWS:

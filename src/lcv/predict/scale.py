@@ -19,7 +19,7 @@ from lcv.predict.sources import RawFrame, Sequence, title
 from lcv.visual.colours import picture_scale
 from lcv.visual.legend import readable_scale
 
-LARGEST = 2e9  # no longer motion is known
+LARGEST = 2e9  # longer motion counts as unknown
 SHORT, FEWEST, MOST = 8, 3, 5  # fewer pairs than SHORT are all looked at, of more an eighth
 FlowOf = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -5,7 +5,7 @@ Command    lcv train ours_small --data.textures PHOTOGRAPHS
            lcv train ours_small --data.textures PHOTOGRAPHS --model.inner_product euclidean \\
                --folder runs/ours_small_vanilla
            Both at once, each batch made once: `lcv.train.run_stages_together([lcv, vanilla])`.
-Hardware   one H200: 20 minutes for both, by the times of single steps.
+Hardware   one H200; not yet timed.
 Result     not yet run.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import replace
 from lcv.recipes import ours_large
 from lcv.train.config import Stages, one_decay
 
-# Both twins fit into half an hour.
+# Meant to take both twins half an hour at most.
 STEPS = {"A": 13_000, "B": 6_500, "C": 3_500}
 
 
