@@ -7,10 +7,11 @@
 conditions, changed constants, deleted statements, swapped arguments. Each is planted in a copy of
 the tree, and tests are run until one fails: those that execute its lines, the quickest first; and
 (unless --narrow) those that mirror the module, a few of the whole source, and those of the package.
-It is caught if a test fails with it and passes without it; one that fails without it is left out
-from then on. What is done is written line by line, and the same command goes on where it stopped;
-keep the tree as it is until the end. The first command, which needs pytest-cov, finds out which tests
-execute a line.
+It is caught if a test fails with it and passes without it; a test that takes 30 s more than five times
+its usual time has failed. Tests run in forked processes, which need not load torch; one that fails
+there without a fault runs last, in a process of its own. What is done is written line by line, and
+the same command goes on where it stopped; keep the tree as it is until the end. The first command,
+which needs pytest-cov, finds out which tests execute a line.
 
 Left out: GPU kernels, which benchmarks/gpu_tests.sh tests; text (messages, docstrings, type hints),
 which changes no number; and swapped arguments of functions that do not care for their order.
@@ -42,7 +43,7 @@ from typing import Any
 import pytest
 from coverage import CoverageData
 
-SEED = 20261125
+SEED = 20261126
 COUNT = 92
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("negated condition", "changed constant", "deleted statement", "swapped arguments")
@@ -53,8 +54,6 @@ SYMMETRIC |= {"transpose", "swapaxes"}
 CHEAP = ("tests/test_arrows.py", "tests/test_contract.py", "tests/test_import.py")
 ELSEWHERE = ("tests/cost_volume/test_triton_impl.py",)  # runs kernels in a process of its own
 AT_IMPORT, HANGS = "at import", "hangs"
-SECONDS = 600  # of all tests of a stage; more is a test that hangs
-MOST = 90  # seconds of one test
 PRELOADED = (
     "av",
     "hypothesis",
@@ -219,23 +218,17 @@ class Executed:
 
 
 class InOrder:
-    """A plugin of pytest: the tests that were given, in their order; the first failure is told.
+    """A plugin of pytest: the tests that were given, in their order.
 
-    A test that takes too long has failed, and ends the process.
+    Two files tell which test is running, and the first that failed.
     """
 
-    def __init__(self, tests: tuple[str, ...], told: Path) -> None:
+    def __init__(self, tests: tuple[str, ...], running: Path, told: Path) -> None:
         self.places = {test: place for place, test in enumerate(tests)}
-        self.told, self.running = told, ""
-        signal.signal(signal.SIGALRM, self.give_up)
-
-    def give_up(self, *_: object) -> None:
-        self.told.write_text(self.running, encoding="utf-8")
-        os._exit(1)
+        self.running, self.told = running, told
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.running = nodeid
-        signal.alarm(MOST)
+        self.running.write_text(nodeid, encoding="utf-8")
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -249,11 +242,15 @@ class InOrder:
 
 
 class Copy:
-    """A copy of the tree with a way to the material beside it, and pytest in it."""
+    """A copy of the tree with a way to the material beside it, and pytest in it.
 
-    def __init__(self, folder: Path) -> None:
-        self.tree, self.told = folder / "tree", folder / "told.txt"
-        self.unsound: set[str] = set()
+    seconds: what each test usually takes
+    """
+
+    def __init__(self, folder: Path, seconds: dict[str, float]) -> None:
+        self.tree, self.told, self.running = folder / "tree", folder / "told", folder / "running"
+        self.unsound: set[str] = set()  # that fail in a forked process without a fault
+        self.seconds = seconds
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         )
@@ -264,25 +261,44 @@ class Copy:
             (folder / "shared").symlink_to(ROOT.parent / "shared")
 
     def first_failure(self, tests: tuple[str, ...]) -> str | None:
-        """The test that fails first; None where all pass. Tests that hang have failed."""
-        self.told.write_text("", encoding="utf-8")
+        """The test that fails first; None where all pass. One that takes too long has failed."""
+        for file in (self.told, self.running):
+            file.write_text("", encoding="utf-8")
         child = os.fork()
         if child == 0:
             os.setsid()
             os._exit(self._run(tests))
-        for _ in range(10 * SECONDS):
+        ended, running, since = 0, "", time.monotonic()
+        while not ended and time.monotonic() - since < self.patience(running):
+            time.sleep(0.05)
             ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
-                break
-            time.sleep(0.1)
+            before, running = running, self.running.read_text(encoding="utf-8")
+            since = since if running == before else time.monotonic()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)  # what it has started too
         if not ended:
             os.waitpid(child, 0)
-            return HANGS
+            return running or HANGS
         if os.waitstatus_to_exitcode(status) in (0, 5):
             return None
         return self.told.read_text(encoding="utf-8") or AT_IMPORT
+
+    def patience(self, test: str) -> float:
+        """Seconds after which a test hangs."""
+        return 30 + 5 * self.seconds.get(test, 6.0)
+
+    def passes_afresh(self, test: str) -> bool:
+        """Whether a test passes in a process of its own, which takes longer to start."""
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", test]
+        options: dict[str, Any] = {"cwd": self.tree, "stdout": subprocess.DEVNULL}
+        options["env"] = os.environ | {"PYTHONPATH": "src", "PYTHONDONTWRITEBYTECODE": "1"}
+        with subprocess.Popen(
+            command, stderr=subprocess.DEVNULL, start_new_session=True, **options
+        ) as process:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(30 + self.patience(test)) in (0, 4, 5)  # 4: no such test
+            os.killpg(process.pid, signal.SIGKILL)
+        return False
 
     def _run(self, tests: tuple[str, ...]) -> int:
         """In a child, which has torch loaded already: pytest, and nothing on the terminal."""
@@ -295,7 +311,7 @@ class Copy:
         sys.dont_write_bytecode = True
         options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0"]
         options += [f"--deselect={test}" for test in self.unsound if tests != (test,)]
-        order = InOrder(tests, self.told)
+        order = InOrder(tests, self.running, self.told)
         # Files, not tests: pytest would refuse all if it found one name no longer.
         return int(pytest.main([*options, *{test.partition("::")[0] for test in tests}], [order]))
 
@@ -307,15 +323,10 @@ class Copy:
             stages += [mirroring, CHEAP, ELSEWHERE]
             package = Path(fault.file).parts[2]
             stages.append((f"tests/{package}",) if (ROOT / "tests" / package).is_dir() else ())
-        path = self.tree / fault.file
-        whole = path.read_bytes()
         for tests in filter(None, stages):
             while True:
-                path.write_bytes(whole[: fault.start] + fault.after.encode() + whole[fault.end :])
-                try:
+                with self.planted(fault):
                     caught = self.first_failure(tests)
-                finally:
-                    path.write_bytes(whole)
                 if caught is None:
                     break
                 alone = caught not in (AT_IMPORT, HANGS)
@@ -324,7 +335,23 @@ class Copy:
                 if not alone:  # without a fault too: these tests say nothing here
                     break
                 self.unsound.add(caught)
+        for test in sorted(self.unsound.intersection(executing)):
+            with self.planted(fault):
+                passes = self.passes_afresh(test)
+            if not passes and self.passes_afresh(test):
+                return test
         return None
+
+    @contextlib.contextmanager
+    def planted(self, fault: Fault) -> Iterator[None]:
+        """The tree with a fault in it."""
+        path = self.tree / fault.file
+        whole = path.read_bytes()
+        path.write_bytes(whole[: fault.start] + fault.after.encode() + whole[fault.end :])
+        try:
+            yield
+        finally:
+            path.write_bytes(whole)
 
 
 def table(done: list[dict[str, str]]) -> str:
@@ -349,9 +376,9 @@ def _name(entry: dict[str, object]) -> str:
     return json.dumps({name: value for name, value in entry.items() if name != "caught"})
 
 
-def _make_copy(folder: str) -> None:
+def _make_copy(folder: str, seconds: dict[str, float]) -> None:
     global COPY
-    COPY = Copy(Path(tempfile.mkdtemp(dir=folder)))
+    COPY = Copy(Path(tempfile.mkdtemp(dir=folder)), seconds)
 
 
 def _tried(task: tuple[Fault, tuple[str, ...], bool]) -> dict[str, Any]:
@@ -385,7 +412,7 @@ def main() -> None:
         importlib.import_module(module)
     with tempfile.TemporaryDirectory(prefix="lcv-faults-") as folder:
         context = multiprocessing.get_context("fork")
-        with context.Pool(chosen.workers, _make_copy, (folder,)) as pool:
+        with context.Pool(chosen.workers, _make_copy, (folder, executed.seconds)) as pool:
             for entry in pool.imap_unordered(_tried, tasks):
                 done.append(entry)
                 with chosen.out.open("a", encoding="utf-8") as file:
