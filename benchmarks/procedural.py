@@ -130,6 +130,7 @@ def time_it(chosen: argparse.Namespace) -> int:
                     SceneDraws(1, range(group), chosen.device, plan_of("effects", e, 2)),
                     [view.image for view in v],
                     p,
+                    backend,
                 )
             ),
         }

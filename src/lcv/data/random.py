@@ -39,9 +39,9 @@ def _signed(value: int) -> int:
     return value - 2**64 if value >= 2**63 else value
 
 
-_GAMMA_SIGNED = _signed(_GAMMA)
-_MULTIPLIER_1 = _signed(0xBF58476D1CE4E5B9)
-_MULTIPLIER_2 = _signed(0x94D049BB133111EB)
+GAMMA_SIGNED = _signed(_GAMMA)
+MULTIPLIER_1 = _signed(0xBF58476D1CE4E5B9)
+MULTIPLIER_2 = _signed(0x94D049BB133111EB)
 
 
 def mix(x: Tensor) -> Tensor:
@@ -49,8 +49,8 @@ def mix(x: Tensor) -> Tensor:
 
     The shifts are logical; torch's are arithmetic, hence the masks.
     """
-    x = (x ^ ((x >> 30) & (2**34 - 1))) * _MULTIPLIER_1
-    x = (x ^ ((x >> 27) & (2**37 - 1))) * _MULTIPLIER_2
+    x = (x ^ ((x >> 30) & (2**34 - 1))) * MULTIPLIER_1
+    x = (x ^ ((x >> 27) & (2**37 - 1))) * MULTIPLIER_2
     return x ^ ((x >> 31) & (2**33 - 1))
 
 
@@ -120,7 +120,7 @@ def normals_of(bits: Tensor) -> Tensor:
 
 def counters(name: str, count: int) -> Tensor:
     """key(name) + e·G for the elements e of a draw: (count,) int64, on the CPU."""
-    return torch.arange(count, dtype=torch.int64) * _GAMMA_SIGNED + name_key(name)
+    return torch.arange(count, dtype=torch.int64) * GAMMA_SIGNED + name_key(name)
 
 
 class Draws:
@@ -150,7 +150,7 @@ class Draws:
             where = where.to(device, non_blocking=True)
         self.indices = where
         self.device = where.device
-        self._base = mix(where * _GAMMA_SIGNED + _signed(mix_integer(self.seed)))  # (n,)
+        self._base = mix(where * GAMMA_SIGNED + _signed(mix_integer(self.seed)))  # (n,)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -169,9 +169,12 @@ class Draws:
     def words(self, name: str, shape: tuple[int, ...] = ()) -> Tensor:
         """64 random bits an element, as int64: (n, *shape)."""
         count = math.prod(shape)
-        element = torch.arange(count, dtype=torch.int64, device=self.device) * _GAMMA_SIGNED
-        counter = (self._base + name_key(name))[:, None] + element  # (n, count)
-        return mix(counter).view(len(self), *shape)
+        element = torch.arange(count, dtype=torch.int64, device=self.device) * GAMMA_SIGNED
+        return mix(self.start(name)[:, None] + element).view(len(self), *shape)
+
+    def start(self, name: str) -> Tensor:
+        """What is mixed for element 0 of a draw, (n,) int64; each element after it is G further."""
+        return self._base + name_key(name)
 
     def bits(self, name: str, shape: tuple[int, ...] = ()) -> Tensor:
         """32 random bits an element, int64 in [0, 2³²): (n, *shape)."""

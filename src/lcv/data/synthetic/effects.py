@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -27,20 +28,32 @@ FIELD = (4, 5)
 
 
 def apply_effects(
-    recipe: Recipe, draws: Draws, frames: list[Tensor], paths: list[Tensor]
+    recipe: Recipe,
+    draws: Draws,
+    frames: list[Tensor],
+    paths: list[Tensor],
+    backend: str = "torch",
 ) -> list[Tensor]:
-    """All effects of the recipe in the order of light; paths: each frame's motion (n, 2, h, w)."""
+    """All effects of the recipe in the order of light; paths: each frame's motion (n, 2, h, w).
+
+    backend: "triton" sharpens, lights and adds noise in one kernel, and is equal to rounding
+    """
     if recipe.fog > 0:
         frames = _on_some("fog", recipe.fog, add_fog, recipe, draws, frames)
     if recipe.motion_blur > 0:
         blurred = "motion blur", recipe.motion_blur, blur_along
         frames = _on_some(*blurred, recipe, draws, frames, paths)
-    if recipe.sharpen > 0:
-        frames = sharpen(recipe, draws, frames)
-    if recipe.illumination > 0 or recipe.illumination_change > 0:
-        frames = light(recipe, draws, frames)
-    if recipe.noise > 0:
-        frames = add_noise(recipe, draws, frames)
+    if backend == "triton":
+        from lcv.data.synthetic import effects_triton
+
+        frames = effects_triton.on_all(recipe, draws, frames)
+    else:
+        if recipe.sharpen > 0:
+            frames = sharpen(recipe, draws, frames)
+        if is_lit(recipe):
+            frames = light(recipe, draws, frames)
+        if recipe.noise > 0:
+            frames = add_noise(recipe, draws, frames)
     if recipe.jpeg > 0:
         frames = _on_some("jpeg", recipe.jpeg, compress, recipe, draws, frames)
     return [frame.clamp(0, 255) for frame in frames]
@@ -84,7 +97,7 @@ def add_fog(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]:
     out = []
     for time, frame in enumerate(frames):
         # The cubic overshoots its knots.
-        thickness = _spread(base + time * drift, frame).clamp(0, 0.8) * foggy
+        thickness = spread(base + time * drift, frame).clamp(0, 0.8) * foggy
         out.append(torch.lerp(frame, colour, thickness))
     return out
 
@@ -130,8 +143,7 @@ def sharpen(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]:
     Rendered frames are softer than photographs. A filter that is the same everywhere moves
     nothing, and its halos at outlines are those of cameras.
     """
-    sharp = draws.happens("sharpen", (1, 1, 1), recipe.sharpen).float()
-    amount = draws.uniform("sharpen amount", (1, 1, 1), *recipe.sharpen_amount) * sharp
+    amount = sharpening(recipe, draws)
     out = []
     for frame in frames:
         padded = F.pad(frame, (2, 2, 2, 2), mode="replicate")
@@ -141,29 +153,59 @@ def sharpen(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]:
     return out
 
 
+def sharpening(recipe: Recipe, draws: Draws) -> Tensor:
+    """How much each scene is sharpened: (n, 1, 1, 1), 0 for some."""
+    sharp = draws.happens("sharpen", (1, 1, 1), recipe.sharpen).float()
+    return draws.uniform("sharpen amount", (1, 1, 1), *recipe.sharpen_amount) * sharp
+
+
+class Light(NamedTuple):
+    """Of a frame: gamma (n, 1, 1, 1), gain and offset (n, 3, 1, 1), a coarse shade (n, 1, 4, 5), and
+    whether there is any, 0 or 1 (n, 1, 1, 1)."""
+
+    gamma: Tensor
+    gain: Tensor
+    offset: Tensor
+    shade: Tensor
+    touched: Tensor
+
+
+def is_lit(recipe: Recipe) -> bool:
+    """Whether the light of any scene changes."""
+    return recipe.illumination > 0 or recipe.illumination_change > 0
+
+
 def light(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]:
     """255·gain·shade·(frame/255)^gamma + offset; partly another one in each frame.
 
     Common to the frames: gamma e^N(0, 0.15), gain U(0.8, 1.2) with 0.05 a channel, offset
     N(0, 8), a shade that varies smoothly by 10 %. Changing: a third of that, frame by frame.
     """
+    out = []
+    for frame, here in zip(frames, lights(recipe, draws, len(frames)), strict=True):
+        varied = spread(here.shade, frame)
+        bright = (frame * (1 / 255)).clamp(min=1e-4).pow(here.gamma)
+        bright = torch.addcmul(here.offset, bright * (here.gain * 255), varied)
+        out.append(torch.lerp(frame, bright, here.touched))
+    return out
+
+
+def lights(recipe: Recipe, draws: Draws, times: int) -> list[Light]:
+    """The light of each frame."""
     lit = draws.happens("illumination", (1, 1, 1), recipe.illumination).float()
     changes = draws.happens("illumination change", (1, 1, 1), recipe.illumination_change).float()
     touched = torch.maximum(lit, changes)
-    times = len(frames)
     common = draws.normal("light", (8, 1, 1)) * lit
     later = draws.normal("light, later", (times, 8, 1, 1)) * (changes * 0.35)[:, None]
     shade = draws.normal("shade", (1, *FIELD), std=0.1) * lit
     shade_later = draws.normal("shade, later", (times, 1, *FIELD), std=0.1) * changes[:, None] * 0.5
     out = []
-    for time, frame in enumerate(frames):
+    for time in range(times):
         value = common + later[:, time]
         gamma = (value[:, 0:1] * 0.15).exp()
         gain = (value[:, 1:2] * 0.1 + value[:, 2:5] * 0.04).exp()
         offset = value[:, 5:8] * 3 + value[:, 1:2] * 2
-        varied = _spread((shade + shade_later[:, time]).exp(), frame)
-        bright = (frame * (1 / 255)).clamp(min=1e-4).pow(gamma)
-        out.append(torch.lerp(frame, torch.addcmul(offset, bright * (gain * 255), varied), touched))
+        out.append(Light(gamma, gain, offset, (shade + shade_later[:, time]).exp(), touched))
     return out
 
 
@@ -173,16 +215,26 @@ def add_noise(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor
     One 64-bit word a pixel holds three lanes of 21 bits, a channel each, and a lane three numbers
     of 7 bits; their sum has mean 190.5 and deviation 64.
     """
-    noisy = draws.happens("noise", (1, 1, 1), recipe.noise).float()
-    sigma = draws.uniform("noise sigma", (1, 1, 1), 0, recipe.noise_sigma) * noisy
+    sigma = noise_sigma(recipe, draws)
     h, w = frames[0].shape[-2:]
     out = []
     for time, frame in enumerate(frames):
-        word = draws.words(f"noise, frame {time}", (h, w))
+        word = draws.words(noise_name(time), (h, w))
         lanes = (word & LANES) + ((word >> 7) & LANES) + ((word >> 14) & LANES)
         grains = torch.stack([(lanes >> (21 * c)) & 511 for c in range(3)], 1)
         out.append(torch.addcmul(frame, grains.float() - 190.5, sigma * (1 / 64)))
     return out
+
+
+def noise_sigma(recipe: Recipe, draws: Draws) -> Tensor:
+    """The noise of each scene: (n, 1, 1, 1), 0 for some."""
+    noisy = draws.happens("noise", (1, 1, 1), recipe.noise).float()
+    return draws.uniform("noise sigma", (1, 1, 1), 0, recipe.noise_sigma) * noisy
+
+
+def noise_name(time: int) -> str:
+    """What the noise of a frame is called among the draws."""
+    return f"noise, frame {time}"
 
 
 def compress(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]:
@@ -220,7 +272,7 @@ def _binomial(shifted: Iterable[Tensor]) -> Tensor:
     return ((a + e) + 4 * (b + d) + 6 * c) / 16
 
 
-def _spread(field: Tensor, frame: Tensor) -> Tensor:
+def spread(field: Tensor, frame: Tensor) -> Tensor:
     """A coarse field (n, 1, 4, 5) smooth over the whole frame."""
     return F.interpolate(field, frame.shape[-2:], mode="bicubic", align_corners=True)
 

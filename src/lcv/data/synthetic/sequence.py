@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.backend import renderer
+from lcv.data.synthetic.backend import choose_backend, renderer
 from lcv.data.synthetic.draws import SceneDraws, plan_of
 from lcv.data.synthetic.effects import apply_effects, effects_of
 from lcv.data.synthetic.mixing import split, together
@@ -72,8 +72,8 @@ def generate(
 
     textures: a bank (k, 3, s, s) uint8 on the device (`load_bank`, `procedural_bank`); by default
     the procedural one for training.
-    backend: "auto", "torch" or "triton", which renders several times as fast on a GPU and equally
-    to rounding.
+    backend: "auto", "torch" or "triton", which is several times as fast on a GPU and equal to
+    rounding.
     Facts: the same pair at any batch size and order; |pixel| differences across devices below one
     grey level; never waits for the device.
     """
@@ -128,7 +128,8 @@ def generate_sequence(
         scene = together(
             [draw_scene(kind, drawn("scene", kind, at), size, frames, bank) for kind, at in groups]
         )
-        painter = renderer(scene, backend)
+        chosen = choose_backend(backend, device)
+        painter = renderer(scene, chosen)
         views = [painter.render(time) for time in range(frames)]
         steps = range(frames - 1)
         ahead = [painter.follow(views[t], t + 1) for t in steps]
@@ -138,7 +139,7 @@ def generate_sequence(
         own = [independent(scene, views[t]) for t in steps]
         # Frames are blurred along their motion since the one before; the first, to the next.
         paths = [flow[0], *(-step for step in backward)]
-        images = _with_effects(groups, drawn, [view.image for view in views], paths)
+        images = _with_effects(groups, drawn, [view.image for view in views], paths, chosen)
     places = torch.cat([at for _, at in groups])
     order = places.argsort().to(device, non_blocking=True)
 
@@ -162,6 +163,7 @@ def _with_effects(
     drawn: Callable[[str, Recipe, Tensor], Draws],
     frames: list[Tensor],
     paths: list[Tensor],
+    backend: str,
 ) -> list[Tensor]:
     """The frames of all kinds with effects; neighbouring kinds with the same effects at once."""
     parts, start = [], 0
@@ -170,7 +172,7 @@ def _with_effects(
         draws = drawn("effects", kinds[0], torch.cat(places))
         here = slice(start, start + len(draws))
         views, ways = ([whole[here] for whole in wholes] for wholes in (frames, paths))
-        parts.append(apply_effects(kinds[0], draws, views, ways))
+        parts.append(apply_effects(kinds[0], draws, views, ways, backend))
         start += len(draws)
     if len(parts) == 1:
         return parts[0]
