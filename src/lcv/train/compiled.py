@@ -1,4 +1,4 @@
-"""Compiled parts of a network for training steps, and for those alone.
+"""Compiled parts of a network, and the sequence loss, for training steps and for those alone.
 
 A step sees the same shapes every time, so its convolutional parts can be compiled for exactly these.
 Validation sees others and would compile anew for each; it keeps the plain forwards.
@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from lcv.errors import ArgumentError
+from lcv.losses.sequence import sequence_loss
 from lcv.models.types import is_flow_model
 
 
@@ -22,6 +23,8 @@ class Compiled:
 
     They stand in for the plain ones within `with compiled.active():`. Names and values in the
     state dict stay as they are; parameters take the channels-last layout.
+
+    sequence_loss: all its predictions in a few kernels
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -34,6 +37,7 @@ class Compiled:
         self._stand_ins: list[tuple[nn.Module, str, Any]] = [
             (part, name, torch.compile(getattr(part, name), dynamic=False)) for part, name in parts
         ]
+        self.sequence_loss = torch.compile(sequence_loss, dynamic=False)
 
     @contextmanager
     def active(self) -> Iterator[None]:

@@ -36,8 +36,12 @@ def loss_of(
     batch: TrainBatch,
     mean: Callable[[Tensor], Tensor],
     seen: Seen | None = None,
+    sequence: Callable[..., Tensor] = sequence_loss,
 ) -> Tensor:
-    """The loss of a batch; `mean` averages mask counts over processes; `seen` by the teacher."""
+    """The loss of a batch.
+
+    mean: averages mask counts over processes; seen: by the teacher; sequence: the sequence loss
+    """
     if config.name == "unsupervised":
         images = batch.image1, batch.image2
         return unsupervised_loss(config.stage, output, *images, seen, reduce_count=mean)
@@ -47,7 +51,7 @@ def loss_of(
     # A network that returns one flow has one prediction, and this is the plain L1 loss.
     flows = output.flows or (output.flow,)
     options = {"gamma": config.gamma, "max_flow": config.max_flow}
-    return sequence_loss(flows, batch.flow, batch.valid, weight=batch.weight, **options)
+    return sequence(flows, batch.flow, batch.valid, weight=batch.weight, **options)
 
 
 class Step:
@@ -128,7 +132,8 @@ class Step:
                 batch, seen = self.teacher.look(batch, self.number)
             with self.compiled.active() if self.compiled else nullcontext():
                 output = self.wrapped(batch.image1, batch.image2, **options)
-        loss = loss_of(self.config.loss, output, batch, self.processes.mean, seen)
+        sequence = self.compiled.sequence_loss if self.compiled else sequence_loss
+        loss = loss_of(self.config.loss, output, batch, self.processes.mean, seen, sequence)
         with torch.no_grad():
             error = (output.flow - batch.flow).norm(dim=1, keepdim=True)
             known = batch.valid.sum().clamp(min=1)

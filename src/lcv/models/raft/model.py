@@ -205,7 +205,7 @@ class RAFT(nn.Module):
         own = (
             self.update_block.flow_head.conv1.weight.dtype
         )  # half in a halved model, not the costs
-        flows = []
+        fine, kept = [], []
         for iteration in range(iters):
             # Gradients reach earlier iterations through the hidden state alone, as in the paper.
             flow = flow.detach()
@@ -214,7 +214,13 @@ class RAFT(nn.Module):
             h, change = self.update_block(h, gates, costs.to(own), flow.to(own))
             flow = flow + change.to(flow.dtype)
             if all_flows or iteration == iters - 1:
-                flows.append(features1.padding.undo(self.upsample(flow, h)))
+                kept.append((flow, h))
+            if kept and not torch.is_grad_enabled():
+                fine.append(self.upsample(*kept.pop()))
+        if kept:  # with gradients all masks are held anyway, and one large call is faster than many
+            many = (torch.cat(each) for each in zip(*kept, strict=True))
+            fine = list(self.upsample(*many).chunk(len(kept)))
+        flows = [features1.padding.undo(each) for each in fine]
         return FlowOutput(flow=flows[-1], flows=tuple(flows) if all_flows else (), low=flow)
 
     def upsample(self, flow: Tensor, h: Tensor) -> Tensor:
