@@ -4,8 +4,9 @@
 
 The frames are procedural. `lcv predict`'s own loop runs over them, in one process or in several that share one
 GPU, each with its shard (`--shard 1/2`). Every process first computes a few other frames, which compiles
-kernels; then all begin at once. Busy is the share of the time in which a kernel ran, by nvidia-smi. Exits
-with 1 if it is below 85 % at every number of processes.
+kernels; then all begin at once. Busy is the share of the time in which a kernel ran, by nvidia-smi; so many
+cores were busy, by the processor time of the processes. Exits with 1 if the GPU's share is below 85 % at every
+number of processes.
 """
 
 from __future__ import annotations
@@ -59,12 +60,14 @@ def compute(predictor: Predictor, frames: Path, out: Path, shard: Shard) -> None
 
 
 def child(settings: dict[str, object], place: Path, number: int, total: int) -> None:
-    """One process: says when it is ready, waits for a word, computes its shard."""
+    """One process: says when it is ready, waits for a word, computes its shard, says its processor time."""
     predictor = Predictor(**settings)  # type: ignore[arg-type]
     compute(predictor, place / "few", place / f"warm-{total}-{number}", Shard(1, 1))
     print("ready", flush=True)
     sys.stdin.readline()
+    before = time.process_time()
     compute(predictor, place / "many", place / f"out-{total}", Shard(number, total))
+    print(time.process_time() - before)
 
 
 @contextmanager
@@ -103,11 +106,12 @@ def measure(settings: dict[str, object], place: Path, pairs: int, total: int) ->
             raise RuntimeError("a process ended before it was ready")
     start = time.perf_counter()
     with watched(str(settings["device"])) as busy:
-        codes = [process.communicate("go\n") and process.returncode for process in running]
+        said = [process.communicate("go\n")[0] for process in running]
     seconds = time.perf_counter() - start
-    if any(codes):
-        raise RuntimeError(f"processes ended with {codes}")
+    if any(process.returncode for process in running):
+        raise RuntimeError(f"processes ended with {[process.returncode for process in running]}")
     found = {"processes": total, "seconds": seconds, "pairs_per_second": pairs / seconds}
+    found["cores"] = sum(map(float, said)) / seconds
     return {**found, "busy": mean(busy)} if busy else found
 
 

@@ -190,6 +190,19 @@ def test_tiles_of_points_keep_to_max_bytes() -> None:
     assert max(n for address, n in made.bytes.items() if address not in given) <= max_bytes
 
 
+def test_gradients_keep_to_max_bytes() -> None:
+    """Each level's gradient goes the way of its costs: as a whole, the finest would take far more."""
+    max_bytes = 600_000  # more than the gradient that is given has
+    f1, f2, coords = _inputs(1, 4, 64, 80, dtype=torch.float32)
+    operator = OnDemand(3, 1, max_bytes=max_bytes)
+    f1.requires_grad_()
+    costs = operator.lookup(operator.build(f1, f2), coords)
+    ones = torch.ones_like(costs)
+    with Made() as made:
+        costs.backward(ones)
+    assert 0 < max(made.bytes.values()) <= max_bytes
+
+
 def test_a_coordinate_that_is_not_a_number_spoils_its_own_costs_alone() -> None:
     f1, f2, coords = _inputs(1, 3, 9, 12)
     operator = OnDemand(2, 1)

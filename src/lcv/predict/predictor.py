@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -149,7 +150,7 @@ class Predictor:
         self.check_size(size, frame.name, frame.size)
         image = frame.image if size == frame.size else reduced(frame.image, size)
         if self.device.type == "cuda" and not image.is_cuda:
-            image = image.pin_memory()  # a copy from other memory waits for the GPU
+            image = pinned(image)
         return Encoded(image.to(self.device, non_blocking=True), reused, frame.size)
 
     def match(
@@ -292,6 +293,16 @@ class Stream:
             self.low = pending.low if self.warm_start else None
         self._last, self._encoded, self._glance = frame, encoded, seen
         return pending
+
+
+def pinned(image: Tensor) -> Tensor:
+    """A copy that the GPU can fetch by itself; one from other memory would be waited for.
+
+    Copied by numpy: torch's threads, started for each frame, would take time from those that read.
+    """
+    copy = torch.empty_like(image, pin_memory=True)
+    np.copyto(copy.numpy(), image.numpy())
+    return copy
 
 
 def _network(model: str | Callable[..., Any], weights: str | os.PathLike[str] | None) -> nn.Module:
