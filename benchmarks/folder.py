@@ -4,8 +4,8 @@
 
 The frames are procedural. `lcv predict`'s own loop runs over them, in one process or in several that share one
 GPU, each with its shard (`--shard 1/2`). Every process first computes a few other frames, which compiles
-kernels; then all begin at once. Busy is the share of the time in which a kernel ran, by nvidia-smi; so many
-cores were busy, by the processor time of the processes. Exits with 1 if the GPU's share is below 85 % at every
+kernels; then all begin at once. Busy is the share of the time in which a kernel ran, by nvidia-smi; cores:
+how many were busy, by the processes' own processor time. Exits with 1 if the GPU's share is below 85 % at every
 number of processes.
 """
 

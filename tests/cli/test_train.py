@@ -189,7 +189,7 @@ def test_stages_are_one_recipe_and_one_command(capsys, tmp_path, monkeypatch):
             "--graph is True, which needs CUDA, and the device is cpu; use --graph False\n",
         ),
         (
-            ["ours_raft_small", "--data.textures", "/none", "--graph=false", "--device=cpu"],
+            ["procedural", "--data.textures", "/none", "--graph=false", "--device=cpu"],
             "lcv: --data.textures is '/none': not a folder; wanted one with images",
         ),
         (
@@ -198,8 +198,8 @@ def test_stages_are_one_recipe_and_one_command(capsys, tmp_path, monkeypatch):
             "such file; `lcv train ddflow_procedural_1b` makes it",
         ),
         (
-            ["quick", "--loss.teacher", "runs/ours_raft_small/weights.safetensors"],
-            "`lcv train ours_raft_small` makes it, or give another one: --loss.teacher FILE",
+            ["quick", "--loss.teacher", "runs/procedural/weights.safetensors"],
+            "`lcv train procedural` makes it, or give another one: --loss.teacher FILE",
         ),
         (["quick", "--validation.x", "/none"], "validation.x: there is no /none; wanted a dataset"),
     ],

@@ -182,7 +182,7 @@ FOLDER_FAULTS = {
         "kitti",
         KITTI,
         eight_bits,
-        f"{KITTI}: is a 8-bit RGB PNG, wanted 16-bit RGB",
+        f"{KITTI}: is an 8-bit RGB PNG, wanted 16-bit RGB",
     ),
     "truncated": ("sintel", SINTEL, cut, f"{SINTEL}: {12 + 8 * H * W - 100} bytes are too few"),
     "truncated png": ("kitti", KITTI, cut, f"{KITTI}: damaged PNG"),

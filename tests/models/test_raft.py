@@ -216,6 +216,35 @@ def test_training_gives_every_prediction_the_last_being_the_flow(pair):
     assert len(model.eval()(*pair, iters=2, all_flows=True).flows) == 2
 
 
+@pytest.mark.parametrize("size", BUILDERS)
+def test_flows_with_gradients_are_those_without_in_their_order(size):
+    """With gradients all are made full size at once."""
+    model = network(size).eval()
+    images = 255 * torch.rand(2, 2, 3, 80, 104, generator=torch.Generator().manual_seed(3))
+    together = model(*images, iters=3, all_flows=True)
+    with torch.no_grad():
+        apart = model(*images, iters=3, all_flows=True)
+    assert len(together.flows) == len(apart.flows) == 3
+    for flow, other in zip(
+        (*together.flows, together.flow), (*apart.flows, apart.flow), strict=True
+    ):
+        assert flow.requires_grad
+        torch.testing.assert_close(flow, other, rtol=0, atol=1e-3)
+        assert (flow - together.flows[1]).abs().max() > 0.1 or flow is together.flows[1]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_masks_are_held_in_training_alone(pair, frozen, monkeypatch):
+    model = network("large").eval().requires_grad_(not frozen)
+    sizes = []
+    upsample = model.upsample
+    monkeypatch.setattr(
+        model, "upsample", lambda flow, h: (sizes.append(len(h)), upsample(flow, h))[1]
+    )
+    model(*pair, iters=3, all_flows=True)
+    assert sizes == ([1, 1, 1] if frozen else [3])
+
+
 @torch.no_grad()
 def test_iterations_can_be_split_by_a_warm_start(pair):
     """Starting from a flow is starting there: costs are looked up around it."""

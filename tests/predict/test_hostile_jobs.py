@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from lcv.errors import FileError
+from lcv.predict.done_log import DoneLog
 from predict.small_jobs import FLOW, made, run
 from testing.peak import costs
 
@@ -21,7 +22,7 @@ def sparse(path, size):
 
 
 def test_no_hostile_job_costs_200_mb_or_5_s(tmp_path):
-    for name in ("brackets", "sparse", "log", "line", "endless"):
+    for name in ("brackets", "sparse", "log", "line", "endless", "short"):
         (tmp_path / name / "done").mkdir(parents=True)
         (tmp_path / name / "job.json").write_text('{"lcv": "0", "warm_start": false}')
     (tmp_path / "brackets" / "job.json").write_text("[" + "[]," * 20_000_000 + "1]")
@@ -29,6 +30,7 @@ def test_no_hostile_job_costs_200_mb_or_5_s(tmp_path):
     sparse(tmp_path / "log" / "done" / "x.jsonl", 3 * 10**9)
     many = ",".join(f'"{n}": 1' for n in range(1_500_000))
     (tmp_path / "line" / "done" / "x.jsonl").write_text(LINE % many)
+    (tmp_path / "short" / "done" / "x.jsonl").write_text("{\n" * 3_000_000)
     (tmp_path / "endless" / "done" / "x.jsonl").write_text(LINE.replace("1,", "9" * 900_000 + ","))
     jobs = [("job", path) for path in sorted(tmp_path.iterdir())]
     for (_, path), (outcome, growth, seconds) in zip(jobs, costs(jobs), strict=True):
@@ -36,6 +38,16 @@ def test_no_hostile_job_costs_200_mb_or_5_s(tmp_path):
         assert len(outcome) < 500
         assert growth < MOST_BYTES, f"{path.name}: {growth / 10**6:.0f} MB"
         assert seconds < MOST_SECONDS, f"{path.name}: {seconds:.1f} s"
+
+
+def test_a_log_of_other_lines_is_read_no_further_than_a_thousand(tmp_path):
+    for strange, known in ((999, 1), (1000, 0)):
+        folder = tmp_path / str(strange)
+        folder.mkdir()
+        (folder / "x.jsonl").write_text("{\n" * strange + LINE % '"flow/a.flo": 3')
+        log = DoneLog(folder)
+        log.read()
+        assert len(log.entries) == known
 
 
 def test_a_run_of_a_great_number_is_not_believed(predictor, walk, tmp_path):

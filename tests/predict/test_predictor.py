@@ -18,7 +18,7 @@ from lcv.errors import ArgumentError, ShapeError, WeightsError
 from lcv.losses.occlusion import occluded_by_consistency
 from lcv.predict.matching import matcher_for
 from lcv.predict.pending import Pending
-from lcv.predict.predictor import Predictor
+from lcv.predict.predictor import Predictor, pinned
 from testing.painted import painted_pair
 from testing.shared import shared
 from testing.streams import pretend_cuda
@@ -202,6 +202,22 @@ def test_half_precision_by_the_prepared_network(make, frames):
     streamed = [result.flow for result in fast.stream(frames)]
     assert np.array_equal(streamed[0], flow)
     assert list(fast.matcher.prepared) == ["all-pairs"]
+
+
+@pytest.mark.gpu
+def test_copies_that_the_gpu_fetches_are_equal_in_every_layout():
+    rgb = torch.randint(0, 255, (3, 20, 30), dtype=torch.uint8)
+    for image in (
+        rgb[None],
+        rgb.permute(1, 2, 0).contiguous().permute(2, 0, 1)[None],
+        rgb[None, :1].expand(1, 3, -1, -1),
+        rgb[None, :, 3:, ::2],
+        rgb[None] / 3,
+    ):
+        copy = pinned(image)
+        assert copy.is_pinned()
+        assert copy.dtype == image.dtype
+        assert torch.equal(copy, image)
 
 
 @pytest.mark.gpu

@@ -307,7 +307,6 @@ NUMBERS = {
     "ddflow_stage2": 0x64F21588,
     "lcv_finetune": 0xC6CD5BC2,
     "ours_large": 0x278C372C,
-    "ours_raft_small": 0x095D8F60,
     "ours_small": 0xBC622372,
     "procedural": 0x2DE271E2,
     "quick": 0xA8893D47,

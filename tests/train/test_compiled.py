@@ -18,9 +18,16 @@ def traced(monkeypatch):
     real = torch.compile
 
     def compile(function, **options):
-        seen.append(function)
         assert options == {"dynamic": False}, "every size has code of its own"
-        return real(function, backend="aot_eager", **options)
+        compiled = real(function, backend="aot_eager", **options)
+        calls = []
+        seen.append(calls)
+
+        def counted(*given, **named):
+            calls.append(function)
+            return compiled(*given, **named)
+
+        return counted
 
     monkeypatch.setattr(torch, "compile", compile)
     torch._dynamo.reset()
@@ -32,7 +39,7 @@ def config(folder, compiled):
         model=ModelConfig("raft-small", "elliptical"),
         data=DataConfig(recipe="quick", size=(64, 72), ahead=1),
         optim=OptimConfig("sgd", lr=1e-3, schedule="constant"),
-        loss=LossConfig("sequence", iters=2),
+        loss=LossConfig("sequence", gamma=0.6, max_flow=20.0, iters=2),
         steps=2,
         batch=1,
         precision="float64",
@@ -48,6 +55,7 @@ def test_compiled_steps_equal_plain_ones(tmp_path, traced):
     assert not traced
     swift = run(config(tmp_path / "compiled", True)).state_dict()
     assert len(traced) == 5  # two encoders, update block, upsampling, loss
+    assert all(traced)  # each is called
     assert swift.keys() == plain.keys()
     for name, value in plain.items():
         torch.testing.assert_close(swift[name], value, rtol=1e-9, atol=1e-12)

@@ -243,13 +243,20 @@ def test_a_pass_of_another_size_is_refused_where_batch_norm_learns(name, tiny):
     assert check_passes(content, config, 4, model, own(config)) == []
 
 
-def test_parts_of_a_batch_stay_where_the_loss_counts_masks_by_part(tiny):
-    config = tiny(loss=LossConfig("multiscale"), batch=8)
+@pytest.mark.parametrize(
+    ("loss", "stays"), [("multiscale", True), ("unsupervised", True), ("sequence", False)]
+)
+def test_parts_of_a_batch_stay_where_the_loss_counts_masks_by_part(loss, stays, tiny):
+    config = tiny(loss=LossConfig(loss), batch=8)
     model = build("raft-small", "euclidean")
     content = {**content_of(config), "processes": 1}
     assert check_passes(content, config, 2, model, own(config)) == []
+    other = replace(config, accumulate=2)
+    if not stays:
+        assert check_passes(content, other, 1, model, own(config)) == []
+        return
     with pytest.raises(ArgumentError, match="accumulate is 2, but was 1 when the run of"):
-        check_passes(content, replace(config, accumulate=2), 1, model, own(config))
+        check_passes(content, other, 1, model, own(config))
 
 
 def test_a_refused_run_is_left_as_it_is_and_a_longer_one_tells(tiny, tmp_path):

@@ -202,6 +202,9 @@ def test_a_picture_like_a_thread_goes_without_a_legend():
     thread, key = np.zeros((1, 20_001, 3), np.uint8), np.ones((30, 20, 3), np.uint8)
     assert with_key(thread, key) is thread
     assert with_key(thread[:, :-1], key).shape == (30, 20_000 + 44, 3)
+    upright = thread.transpose(1, 0, 2)
+    assert with_key(upright, key) is upright
+    assert with_key(upright[:-1], key).shape == (20_000, 1 + 44, 3)
     tall = np.zeros((30, 20_001, 3), np.uint8)
     assert with_key(tall, key).shape == (30, 20_001 + 44, 3)
 

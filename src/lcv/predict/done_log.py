@@ -3,7 +3,8 @@
 Every worker appends to a file of its own, OUT/done/WORKER.jsonl. A line is written after the outputs
 that it lists are in place; it has their sizes, and the identity of every file they were made from.
 The state of a job is the union of all lines; of two lines on one output, that of the later run
-counts. A line that is torn or makes no sense is ignored: its outputs are computed again.
+counts. A line that is torn or makes no sense is ignored: its outputs are computed again. A file with a
+thousand such lines is read no further.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any, NamedTuple
 
 from lcv.errors import FileError
 from lcv.files import SMALL
+
+MOST_STRANGE = 1000  # lines of a file that are not ours
 
 
 class Identity(NamedTuple):
@@ -107,9 +110,10 @@ class DoneLog:
             if size_of(path) is not None:
                 with path.open("rb") as file:
                     file.seek(self._read_to.get(path, 0))
+                    strange = 0
                     # A line without an end is being written, or was when its worker died.
-                    while (line := file.readline(SMALL)).endswith(b"\n"):
-                        self._take_in(line)
+                    while strange < MOST_STRANGE and (line := file.readline(SMALL)).endswith(b"\n"):
+                        strange += not self._take_in(line)
                         self._read_to[path] = file.tell()
 
     def append(
@@ -130,7 +134,8 @@ class DoneLog:
             raise FileError(f"{self.own}: writing failed: {error}") from error
         self._take_in(text)
 
-    def _take_in(self, text: bytes) -> None:
+    def _take_in(self, text: bytes) -> bool:
+        """Whether the line is one of ours."""
         try:
             line = json.loads(text)
             run = min(int(line["run"]), 2**53)  # a longer number could not be written again
@@ -141,11 +146,12 @@ class DoneLog:
                 for name, size in line["outputs"].items()
             }
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
-            return
+            return False
         for name, entry in new.items():
             if name not in self.entries or self.entries[name].run <= run:
                 self.entries[name] = entry
                 self.pairs[pair] = made_from
+        return True
 
 
 def size_of(path: Path) -> int | None:

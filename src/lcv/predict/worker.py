@@ -272,7 +272,7 @@ class _Pass:
     def _finite(self, before: RawFrame, after: RawFrame, result: FlowResult) -> FlowResult | None:
         """The result; None, and the reason noted, if not all of it is finite."""
         flows = [flow for flow in (result.flow, result.backward) if flow is not None]
-        # Not by a product, whose threads would keep every core busy long after it.
+        # Not by np.vdot: BLAS's threads keep all cores busy long after it.
         if all(np.isfinite(flow).all() for flow in flows):
             return result
         why = f"flow to {after.label} is not finite; check the weights, or leave out --precision"

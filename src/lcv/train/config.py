@@ -187,7 +187,7 @@ class TrainConfig:
     graph: bool = False
     """Capture the whole step in a CUDA graph (one process, CUDA)."""
     compile: bool = False
-    """Compile encoders, update block and upsampling (RAFT): a minute first for a faster step."""
+    """Compile encoders, update block, upsampling and loss (RAFT): a minute first for a faster step."""
     seed: int = 0
     """Of weights and data. Every draw is a function of (seed, index, name)."""
     folder: str = "runs/run"

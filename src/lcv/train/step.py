@@ -40,7 +40,7 @@ def loss_of(
 ) -> Tensor:
     """The loss of a batch.
 
-    mean: averages mask counts over processes; seen: by the teacher; sequence: the sequence loss
+    mean: averages mask counts over processes; seen: what the teacher saw; sequence: the sequence loss
     """
     if config.name == "unsupervised":
         images = batch.image1, batch.image2

@@ -254,6 +254,37 @@ def test_a_colour_outside_the_palette_is_refused(tmp_path, kind):
             read_mask(tmp_path / "a.png")
 
 
+@pytest.mark.parametrize("bits", [1, 4, 8])
+@pytest.mark.parametrize(
+    "palette", [[0, 255], [255, 0], [0, 1, 2], [*range(16)], [*range(0, 256, 17)]]
+)
+@pytest.mark.parametrize("upside_down", [False, True])
+def test_a_bmp_of_greys_is_looked_up_in_its_palette(tmp_path, bits, palette, upside_down):
+    """Pillow reads some of these as bits, or as greys without a palette."""
+    palette = palette[: 2**bits]
+    indices = np.arange(3 * 7).reshape(3, 7) % len(palette)
+    path = tmp_path / "a.bmp"
+
+    def write(indices):
+        wide = np.unpackbits(indices.astype(np.uint8)[:, :, None], axis=2)[:, :, 8 - bits :]
+        rows = np.packbits(wide.reshape(3, -1), axis=1)
+        rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 4)))
+        start = 54 + 4 * len(palette)
+        height = -3 if upside_down else 3
+        head = struct.pack("<2sIHHI", b"BM", start + rows.size, 0, 0, start)
+        head += struct.pack("<IiiHHIIiiII", 40, 7, height, 1, bits, 0, 0, 0, 0, len(palette), 0)
+        colours = b"".join(bytes([grey, grey, grey, 0]) for grey in palette)
+        path.write_bytes(head + colours + (rows if upside_down else rows[::-1]).tobytes())
+
+    write(indices)
+    assert np.array_equal(lcv.read_image(path), np.array(palette)[indices][..., None].repeat(3, 2))
+    if len(palette) < 2**bits:
+        indices[1, 2] = len(palette)
+        write(indices)
+        with pytest.raises(FileError, match=f"a pixel has colour {len(palette)} of a palette of"):
+            lcv.read_image(path)
+
+
 def test_a_png_that_pillow_refuses_is_damaged(tmp_path, rgb, monkeypatch):
     Image.fromarray(rgb).save(tmp_path / "a.png")
 

@@ -37,7 +37,7 @@ def test_auto_takes_triton_on_a_gpu_and_says_so_once(
         for _ in range(3):
             assert choose_backend("auto", torch.device(device)) == chosen
     (record,) = caplog.records
-    assert f"on {device} are rendered by {chosen}" in record.getMessage()
+    assert f"on {device} are made by {chosen}" in record.getMessage()
     assert ("is not there" in record.getMessage()) == (not installed)
 
 

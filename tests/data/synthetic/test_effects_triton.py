@@ -6,15 +6,19 @@ import json
 import os
 import subprocess
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from lcv.data import synthetic
 from lcv.data.random import Draws
+from lcv.data.synthetic import sequence
 from lcv.data.synthetic.effects import apply_effects
 from lcv.data.synthetic.recipe import GENTLE, MIXED, TRAINING
+from lcv.data.synthetic.render import Renderer
 from lcv.data.synthetic.sequence import generate
 from lcv.data.synthetic.textures import procedural_bank
 
@@ -68,6 +72,25 @@ def test_the_interpreted_kernel_equals_torch():
     )
     assert done.returncode == 0, done.stderr
     check(json.loads(done.stdout))
+
+
+def test_pairs_by_triton_get_their_effects_from_the_kernel(monkeypatch):
+    """On a machine without a GPU: the renderer is torch's, and the kernel notes what it is given."""
+    noted = []
+
+    def on_all(recipe, draws, frames):
+        noted.append((recipe, len(draws), len(frames)))
+        return frames
+
+    kernel = types.ModuleType("effects_triton")
+    kernel.on_all = on_all
+    monkeypatch.setattr(synthetic, "effects_triton", kernel, raising=False)
+    monkeypatch.setitem(sys.modules, "lcv.data.synthetic.effects_triton", kernel)
+    monkeypatch.setattr(sequence, "choose_backend", lambda backend, device: backend)
+    monkeypatch.setattr(sequence, "renderer", lambda scene, backend: Renderer(scene))
+    for backend, times in (("torch", 0), ("triton", 1)):
+        generate(PLAIN, 1, range(3), (32, 48), backend=backend)
+        assert noted == [(PLAIN, 3, 2)] * times
 
 
 @pytest.mark.gpu

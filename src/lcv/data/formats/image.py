@@ -98,13 +98,13 @@ def decode_png(path: Path, png: Png) -> Image.Image:
     except DAMAGES as error:
         raise FileError(f"{path}: damaged PNG: {error}") from None
     if png.palette:
-        _check_indices(path, picture, png.palette)
+        _check_indices(path, np.asarray(picture), png.palette)
     return picture
 
 
-def _check_indices(path: Path, picture: Image.Image, colours: int) -> None:
+def _check_indices(path: Path, indices: np.ndarray, colours: int) -> None:
     """Refuse an index without a colour, which decoders paint black."""
-    largest = int(np.asarray(picture).max())
+    largest = int(indices.max())
     if largest >= colours:
         raise FileError(
             f"{path}: a pixel has colour {largest} of a palette of {colours}; the file is damaged"
@@ -170,13 +170,37 @@ def _read_bmp(path: Path, size: int, max_pixels: int) -> np.ndarray:
     wanted = start + 4 * (-(-width * bits // 32)) * abs(height)
     if size < wanted:
         raise FileError(f"{path}: cut BMP: {size} bytes are too few, wanted {wanted}")
+    if bits in (1, 4, 8):
+        return _read_palette_bmp(path, start, header, width, height, bits)
     try:
         with path.open("rb") as file:
             picture = BmpImagePlugin.BmpImageFile(file)
             check_pixels(path, *picture.size, max_pixels)
-            if picture.mode == "P" and picture.palette is not None:
-                entry = len(picture.palette.rawmode or "RGB")  # bytes, before Pillow loads them
-                _check_indices(path, picture, len(picture.palette.palette) // entry)
             return np.array(picture.convert("RGB"))
     except DAMAGES as error:
         raise FileError(f"{path}: damaged BMP: {error}") from None
+
+
+def _read_palette_bmp(
+    path: Path, start: int, header: int, width: int, height: int, bits: int
+) -> np.ndarray:
+    """Colours of a palette, looked up here: Pillow takes some palettes of greys for no palette.
+
+    Colours are blue, green, red, and from the later header on a fourth byte; rows of indices are
+    filled up to four bytes, and lie from below to above unless the height is negative.
+    """
+    content = path.read_bytes()
+    entry = 3 if header == 12 else 4
+    said = 0 if header < 36 else struct.unpack_from("<I", content, 46)[0]
+    colours = said or min(2**bits, (start - 14 - header) // entry)
+    palette = np.frombuffer(content[14 + header : start], np.uint8)
+    if not 0 < colours <= 2**bits or entry * colours > len(palette):
+        raise FileError(f"{path}: damaged BMP: its palette of {colours} colours does not fit")
+    palette = palette[: entry * colours].reshape(colours, entry)[:, 2::-1]
+    row = 4 * (-(-width * bits // 32))
+    rows = np.frombuffer(content, np.uint8, row * abs(height), start).reshape(-1, row)
+    parts = np.unpackbits(rows, axis=1).reshape(len(rows), -1, bits)[:, :width]
+    indices = np.packbits(parts, axis=2)[:, :, 0] >> (8 - bits)
+    _check_indices(path, indices, colours)
+    rgb = palette[indices]
+    return np.ascontiguousarray(rgb[::-1] if height > 0 else rgb)

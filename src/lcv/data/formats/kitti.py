@@ -23,8 +23,9 @@ def read_kitti(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, 
     file_size(path, "a KITTI flow PNG")
     png = walk_png(path, max_pixels)
     if (png.depth, png.colour) != (16, 2):
+        article = "an" if png.depth == 8 else "a"
         raise FileError(
-            f"{path}: is a {png.kind} PNG, wanted 16-bit RGB; this is a picture, not a KITTI flow"
+            f"{path}: is {article} {png.kind} PNG, wanted 16-bit RGB; this is a picture, not a KITTI flow"
         )
     samples = decode_deep_png(path, png)
     valid = samples[:, :, 2] > 0

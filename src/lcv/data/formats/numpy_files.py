@@ -130,6 +130,8 @@ def _header(path: Path, file: IO[bytes]) -> tuple[np.dtype, bool, tuple[int, ...
     except Exception as error:
         said = " ".join(str(error).split()).partition("Header info")
         why = "its header is longer than any numpy writes" if said[1] else said[0][:200]
+        if "malformed node" in why:  # of Python's parser
+            why = "its header holds more than plain values"
         raise FileError(
             f"{path}: damaged or not a numpy array: {why or type(error).__name__}"
         ) from None

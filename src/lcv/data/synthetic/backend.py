@@ -1,4 +1,4 @@
-"""Which renderer makes a batch: "torch" anywhere, "triton" on a GPU, "auto" the faster one there is."""
+"""What makes frames and effects: "torch" anywhere, "triton" on a GPU, "auto" the faster one there is."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def choose_backend(backend: str, device: torch.device) -> str:
         why = (
             "" if installed or device.type != "cuda" else "; Triton, which is faster, is not there"
         )
-        logger.info("procedural pairs on %s are rendered by %s%s", device, chosen, why)
+        logger.info("procedural pairs on %s are made by %s%s", device, chosen, why)
         return chosen
     if backend == "triton":
         if not installed:

@@ -36,7 +36,7 @@ def apply_effects(
 ) -> list[Tensor]:
     """All effects of the recipe in the order of light; paths: each frame's motion (n, 2, h, w).
 
-    backend: "triton" sharpens, lights and adds noise in one kernel, and is equal to rounding
+    backend: "triton" sharpens, lights and adds noise in one kernel; the frames are equal up to rounding.
     """
     if recipe.fog > 0:
         frames = _on_some("fog", recipe.fog, add_fog, recipe, draws, frames)

@@ -1,7 +1,7 @@
 """Sharpening, light and noise as in `effects.py`, in one GPU kernel.
 
-The three befall nearly every frame. One by one, in torch, they read and write it a hundred times; here
-it is read once (its neighbours come from the cache) and written once, and noise is never stored.
+Nearly every frame gets all three. One by one, in torch, they read and write it a hundred times; here it
+is read once (its neighbours come from the cache) and written once, and noise is not stored.
 """
 
 from __future__ import annotations
@@ -48,20 +48,18 @@ def on_all(recipe: Recipe, draws: Draws, frames: list[Tensor]) -> list[Tensor]:
             shade = spread(here.shade, frame)
         table = torch.cat([*columns, nothing.expand(-1, COLUMNS)], 1)[:, :COLUMNS].contiguous()
         start = draws.start(noise_name(time))
-        out.append(_one(frame.contiguous(), shade, table, start, recipe, lit is not None))
+        out.append(_one(frame.contiguous(), shade, table, start, recipe))
     return out
 
 
-def _one(
-    frame: Tensor, shade: Tensor, table: Tensor, start: Tensor, recipe: Recipe, is_lit: bool
-) -> Tensor:
+def _one(frame: Tensor, shade: Tensor, table: Tensor, start: Tensor, recipe: Recipe) -> Tensor:
     n, _, h, w = frame.shape
     out = torch.empty_like(frame)
     with torch.cuda.device_of(frame):
         _on_all[(triton.cdiv(h * w, BLOCK), n)](
             *(frame, shade, table, start, out, h, w),
             SHARPEN=recipe.sharpen > 0,
-            LIGHT=is_lit,
+            LIGHT=is_lit(recipe),
             NOISE=recipe.noise > 0,
             BLOCK=BLOCK,
             num_warps=WARPS,

@@ -72,7 +72,7 @@ def generate(
 
     textures: a bank (k, 3, s, s) uint8 on the device (`load_bank`, `procedural_bank`); by default
     the procedural one for training.
-    backend: "auto", "torch" or "triton", which is several times as fast on a GPU and equal to
+    backend: "auto", "torch" or "triton", which is several times as fast on a GPU and equal up to
     rounding.
     Facts: the same pair at any batch size and order; |pixel| differences across devices below one
     grey level; never waits for the device.

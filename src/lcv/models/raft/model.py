@@ -215,9 +215,9 @@ class RAFT(nn.Module):
             flow = flow + change.to(flow.dtype)
             if all_flows or iteration == iters - 1:
                 kept.append((flow, h))
-            if kept and not torch.is_grad_enabled():
+            if kept and not h.requires_grad:
                 fine.append(self.upsample(*kept.pop()))
-        if kept:  # with gradients all masks are held anyway, and one large call is faster than many
+        if kept:  # in training one large call is faster than many, and takes little more memory
             many = (torch.cat(each) for each in zip(*kept, strict=True))
             fine = list(self.upsample(*many).chunk(len(kept)))
         flows = [features1.padding.undo(each) for each in fine]
