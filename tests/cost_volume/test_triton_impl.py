@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from benchmarks import kernel_checks
 
-from testing.extras import needs
+from testing.interpreter import interpreted
 
 HERE = Path(__file__)
 
 
 def test_interpreted_kernels_answer_to_their_references():
-    needs("triton")
-    paths = [str(HERE.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    done = subprocess.run(
-        [sys.executable, str(HERE.parents[1] / "testing" / "interpreted.py")],
-        env={
-            **os.environ,
-            "TRITON_INTERPRET": "1",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(paths),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = interpreted(str(HERE.parents[1] / "testing" / "interpreted.py"))
     assert len(found) == len(list(kernel_checks.cases(small=True)))
     assert kernel_checks.bad(found) == []
 

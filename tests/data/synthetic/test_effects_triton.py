@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import types
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -57,21 +54,9 @@ def check(found: dict[str, list[float]]) -> None:
 
 
 def test_the_interpreted_kernel_equals_torch():
-    from testing.extras import needs  # not at the top: this file is also run as a script
+    from testing.interpreter import interpreted  # not at the top: this file is also run as a script
 
-    needs("triton")
-    # Triton must know before it is imported, so this takes a process of its own.
-    where = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    own = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(where)}
-    done = subprocess.run(
-        [sys.executable, __file__],
-        env={**os.environ, **own},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    check(json.loads(done.stdout))
+    check(interpreted(__file__))
 
 
 def test_pairs_by_triton_get_their_effects_from_the_kernel(monkeypatch):

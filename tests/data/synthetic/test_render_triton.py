@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -63,21 +59,9 @@ def check(found: dict[str, Agreement]) -> None:
 
 
 def test_interpreted_kernels_equal_the_renderer_in_torch():
-    from testing.extras import needs  # not at the top: this file is also run as a script
+    from testing.interpreter import interpreted  # not at the top: this file is also run as a script
 
-    needs("triton")
-    # Triton must know before it is imported, so this takes a process of its own.
-    where = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    own = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(where)}
-    done = subprocess.run(
-        [sys.executable, __file__],
-        env={**os.environ, **own},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    check({name: Agreement(**apart) for name, apart in json.loads(done.stdout).items()})
+    check({name: Agreement(**apart) for name, apart in interpreted(__file__).items()})
 
 
 @pytest.mark.gpu
