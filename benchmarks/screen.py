@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from lcv.data.synthetic.recipe import GENTLE, HIDDEN, RECIPES, SPACE, STREET
+from lcv.data.synthetic.recipe import FURNITURE, GENTLE, HIDDEN, RECIPES, SPACE, STREET
 from lcv.data.synthetic.settings import Mixture
 from lcv.errors import ArgumentError, LcvError
 from lcv.evaluate.compare import bootstrap_interval
@@ -50,6 +50,9 @@ VARIANTS = {
     "mixed": Variant({"data.recipe": "mixed"}),
     "no-relief": Variant(recipe=Mixture(tuple(zip((0.35, 0.45, 0.2), NO_RELIEF, strict=True)))),
     "hidden-flat": Variant(recipe=Mixture(((0.35, HIDDEN), (0.45, SPACE), (0.2, STREET)))),
+    "furniture": Variant(
+        recipe=Mixture(((0.3, GENTLE), (0.4, SPACE), (0.15, STREET), (0.15, FURNITURE)))
+    ),
     "no-street": Variant(recipe=Mixture(((0.45, GENTLE), (0.55, SPACE)))),
     "unseen-0": Variant(
         {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import scipy.ndimage
 import torch
 
 from lcv.data.random import Draws
@@ -113,6 +114,18 @@ def test_compound_outlines_have_parts_added_and_taken_away():
     assert added.float().mean() > 0.4
     assert taken.float().mean() > 0.4
     assert (parts == plain).float().mean() > 0.6
+
+
+def test_legs_are_thin_reach_out_and_belong_to_their_body():
+    bare = {"cut_probability": 0.0, "hole_probability": 0.0, "legs_probability": 1.0}
+    depth = fine_depth(only("blob", **bare))
+    line = torch.linspace(-1, 1, depth.shape[-1])
+    rho = (line**2 + line[:, None] ** 2).sqrt()
+    outside = ((depth > 0) & (rho > 0.62)).flatten(1).float().mean(1)
+    assert (outside > 0.002).float().mean() > 0.8
+    assert outside.mean() < 0.06
+    pieces = [scipy.ndimage.label(each)[1] for each in (depth > 0).numpy()]
+    assert sum(n == 1 for n in pieces) > 0.9 * len(pieces)
 
 
 def test_surfaces_in_space_have_no_edge():

@@ -148,6 +148,17 @@ STREET = replace(
 )
 """A street from a resting camera: few small things that go far, mostly sideways, and look alike."""
 
+FURNITURE = replace(
+    GENTLE,
+    objects=(5, 13),
+    object_shift=9.0,
+    object_size=(0.12, 0.6),
+    kinds=(0.5, 0.5, 0.0, 0.0, 0.0),
+    legs_probability=0.6,
+    camouflage_probability=0.15,
+)
+"""Flat layers, most of them small bodies with thin legs, which move with them."""
+
 MIXED = Mixture(((0.35, GENTLE), (0.45, SPACE), (0.2, STREET)))
 """Flat, in space and streets: what weights for real pairs are trained on."""
 
@@ -162,6 +173,7 @@ RECIPES: dict[str, Recipe | Mixture] = {
     "gentle": GENTLE,
     "space": SPACE,
     "street": STREET,
+    "furniture": FURNITURE,
     "mixed": MIXED,
 }
 """The ready recipes by name."""

@@ -165,6 +165,8 @@ class Recipe:
     """This part of the blobs and polygons has a round hole."""
     compound_probability: float = 0.0
     """This part of the blobs and polygons has up to six more parts, each added or taken away."""
+    legs_probability: float = 0.0
+    """This part of the blobs and polygons is a small body with two to six thin straight legs."""
     upright: bool = False
     """Objects are not turned in the first frame."""
     round_probability: float = 0.0

@@ -32,6 +32,7 @@ TERMS = 6
 SIDES = 5
 KNOTS = 7
 PARTS = 6
+LEGS = 6
 NO_EDGE = 1e4
 OUTSIDE = -4.0
 REACH = 0.97
@@ -116,6 +117,8 @@ def draw_outlines(recipe: Recipe, draws: Draws, radius: Tensor) -> Tensor:
     solid = torch.where(_cut(recipe, draws, kind), torch.minimum(edge, 0.25 * noise + 0.12), edge)
     if recipe.compound_probability > 0:
         solid = torch.where(_compound(recipe, draws, kind), _parts(draws, solid, u, v), solid)
+    if recipe.legs_probability > 0:
+        solid = torch.where(_legged(recipe, draws, kind), _legs(draws, solid, u, v, rho), solid)
     solid = torch.where(
         _holed(recipe, draws, kind), torch.minimum(solid, _hole(draws, objects, u, v)), solid
     )
@@ -184,6 +187,39 @@ def _parts(draws: Draws, solid: Tensor, u: Tensor, v: Tensor) -> Tensor:
             taken[:, :, k], torch.minimum(solid, -inside), torch.maximum(solid, inside)
         )
         solid = torch.where(k < count, changed, solid)
+    return solid
+
+
+def _legged(recipe: Recipe, draws: Draws, kind: Tensor) -> Tensor:
+    legged = draws.happens("legged", tuple(kind.shape[1:]), recipe.legs_probability)
+    return legged & (kind <= POLYGON)
+
+
+def _legs(draws: Draws, solid: Tensor, u: Tensor, v: Tensor, rho: Tensor) -> Tensor:
+    """What lies near the middle of the solid, and straight legs from there, much one way or spread
+    out; (n, L−1, g, g)."""
+    objects = solid.shape[1]
+    body = draws.uniform("leg body", (objects, 1, 1), 0.25, 0.6)
+    spread = draws.uniform("leg spread", (objects, 1), 0.1, 1.5)
+    way = draws.direction("leg way", (objects,)).float()
+    count = draws.integers("legs", (objects, 1, 1), 2, LEGS + 1)
+    place = draws.uniform("leg place", (objects, LEGS, 2, 1, 1), -0.22, 0.22)
+    thick = draws.uniform("leg thickness", (objects, LEGS, 1, 1))
+    long = draws.uniform("leg length", (objects, LEGS, 1, 1), 0.6, 1.0)
+    turned = draws.normal("leg turn", (objects, LEGS, 2))
+    solid = torch.minimum(solid, body - rho)
+    for k in range(LEGS):
+        x, y = place[:, :, k].unbind(2)
+        to = way + spread * turned[:, :, k]
+        to = to / (to * to).sum(-1, keepdim=True).sqrt().clamp(min=1e-3)
+        dx, dy = to[..., None, None].unbind(2)
+        du, dv = u - x, v - y
+        along = torch.minimum((du * dx + dv * dy).clamp(min=0), long[:, :, k])
+        across_u, across_v = du - along * dx, dv - along * dy
+        leg = (
+            0.018 + 0.04 * thick[:, :, k] ** 2 - (across_u * across_u + across_v * across_v).sqrt()
+        )
+        solid = torch.where(k < count, torch.maximum(solid, leg), solid)
     return solid
 
 
