@@ -79,6 +79,26 @@ def test_splits(folder):
         records_in([folder], split="vla")
 
 
+@pytest.mark.parametrize(
+    ("split", "lost", "left"),
+    [
+        ("train", "FlyingChairs/data/00001_img2.ppm", "chairs/00003"),
+        ("vcn-val", "KITTI/training/image_2/000005_11.png", "kitti2015/000000_10"),
+        (
+            "vcn-val",
+            "Sintel/training/final/cave_2/frame_0002.png",
+            "sintel-clean/clean/cave_2/frame_0001",
+        ),
+    ],
+)
+def test_a_missing_frame_costs_its_own_pair_alone(folder, tmp_path, split, lost, left):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / lost).unlink()
+    assert names(records_in([copy], split=split, only=[left])) == [left]
+    with pytest.raises(FileError, match="missing, though .* has the rest of the pair"):
+        records_in([copy], split=split)
+
+
 def test_procedural_pairs_are_not_taken_for_sintel(tmp_path):
     bank = torch.randint(0, 255, (4, 3, 64, 64), dtype=torch.uint8)
     write_dataset(tmp_path / "made", QUICK, 1, 1, (64, 96), textures=bank)
