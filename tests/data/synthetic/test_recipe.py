@@ -62,6 +62,7 @@ def test_ready_recipes_have_layers_enough_and_are_listed():
         "gentle",
         "space",
         "street",
+        "furniture",
         "mixed",
     ]
 
@@ -79,6 +80,7 @@ NUMBERS = {
     "gentle": 0xF48B4F96,
     "space": 0xBA8CD375,
     "street": 0x7D07D082,
+    "furniture": 0xE7ADA333,
     "mixed": 0xCD290D5B,
     "subpixel": 0x4B51FA26,
     "flat": 0xF48B4F96,
@@ -87,7 +89,7 @@ NUMBERS = {
     "thin": 0xBBB75263,
     "cylinders": 0x1718A637,
 }
-DEFAULTS = 0x538AFCB9
+DEFAULTS = 0xC8E6DE9A
 
 
 def test_a_name_means_the_same_numbers_for_ever():
