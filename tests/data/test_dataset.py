@@ -51,7 +51,7 @@ def test_missing_files_are_found_and_refused(tmp_path):
     for path in pair[0].files()[:2]:
         path.touch()
     assert missing_files(pair) == [(pair[0], tmp_path / "af")]
-    with pytest.raises(FileError, match=f"af: missing from the folder {tmp_path}, though toy has"):
+    with pytest.raises(FileError, match=f"af: missing from the folder {tmp_path}; the pair"):
         assemble("toy", tmp_path, pair, strict=True)
     assert len(assemble("toy", tmp_path, pair, strict=False)) == 1
     with pytest.raises(FileError, match=f"{tmp_path}: no pair of toy was found"):

@@ -95,7 +95,7 @@ def test_a_missing_frame_costs_its_own_pair_alone(folder, tmp_path, split, lost,
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / lost).unlink()
     assert names(records_in([copy], split=split, only=[left])) == [left]
-    with pytest.raises(FileError, match="missing, though .* has the rest of the pair"):
+    with pytest.raises(FileError, match="missing from the folder .* needs it"):
         records_in([copy], split=split)
 
 
@@ -119,7 +119,9 @@ def test_what_is_not_there_is_named_before_anything_is_measured(folder, tmp_path
         records_in([tmp_path / "bare"])
     shutil.copytree(folder / "KITTI", tmp_path / "KITTI")
     (tmp_path / "KITTI/training/image_2/000001_11.png").unlink()
-    message = r"000001_11.png: missing, though kitti2015 has the rest of the pair '000001_10'"
+    message = (
+        r"000001_11.png: missing from the folder .*; the pair '000001_10' of kitti2015 needs it"
+    )
     with pytest.raises(FileError, match=rf"{message}; `lcv data check`"):
         records_in([tmp_path / "KITTI"])
     (tmp_path / "KITTI/training/image_2/000005_11.png").unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import json
 import logging
 
@@ -302,6 +303,9 @@ def test_what_load_and_build_cannot_do_is_said(tmp_path):
         lcv.load("raft-small", weights="")
     with pytest.raises(FileError, match="this is a folder, wanted a checkpoint file"):
         lcv.load("raft-small", weights=tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match="this is a device or a pipe, wanted a checkpoint file"):
+        lcv.load("raft-small", weights=tmp_path / "pipe")
     with pytest.raises(FileError, match="cannot be read: File name too long"):
         lcv.load("raft-small", weights="n" * 300)
     with pytest.raises(ArgumentError, match="no network of its own, wanted the network, 'raft-sm"):

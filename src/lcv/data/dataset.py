@@ -112,15 +112,20 @@ def assemble(name: str, home: Path, records: Iterable[Record], *, strict: bool) 
         return dataset
     if not len(dataset):
         raise FileError(f"{home}: no pair of {name} was found in this folder")
-    lost = missing_files(dataset)
+    refuse_missing(dataset)
+    return dataset
+
+
+def refuse_missing(records: Iterable[Record]) -> None:
+    """Refuse pairs of which a file is missing."""
+    lost = missing_files(records)
     if lost:
         record, path = lost[0]
         more = f" (and {len(lost) - 1} more files)" if len(lost) > 1 else ""
         raise FileError(
-            f"{path}: missing from the folder {path.parent}, though {name} has the rest of the pair "
-            f"{record.name!r}{more}; `lcv data check` lists all that is wrong"
+            f"{path}: missing from the folder {path.parent}; the pair {record.name!r} of "
+            f"{record.dataset} needs it{more}; `lcv data check` lists all that is wrong"
         )
-    return dataset
 
 
 def choose(function: str, argument: str, value: str, known: Collection[str]) -> str:

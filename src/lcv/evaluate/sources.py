@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from lcv.data.chairs import chairs
-from lcv.data.dataset import Survey, missing_files
+from lcv.data.dataset import Survey, refuse_missing
 from lcv.data.kitti import kitti
 from lcv.data.recognise import recognise
 from lcv.data.record import Record, Sample
@@ -21,7 +21,7 @@ from lcv.data.synthetic.benchmark import PAIRS, SEED, SIZE
 from lcv.data.synthetic.recipe import BENCHMARK
 from lcv.data.synthetic.sequence import generate
 from lcv.data.synthetic.textures import procedural_bank
-from lcv.errors import ArgumentError, FileError
+from lcv.errors import ArgumentError
 from lcv.evaluate.run import Readable
 
 BENCHMARK_WORD = "benchmark"
@@ -93,14 +93,7 @@ def records_in(
         found = [
             record for name in names for record in [r for r in found if r.dataset == name][:limit]
         ]
-    lost = missing_files(record for record in found if isinstance(record, Record))
-    if lost:
-        record, path = lost[0]
-        more = f" (and {len(lost) - 1} more files)" if len(lost) > 1 else ""
-        raise FileError(
-            f"{path}: missing, though {record.dataset} has the rest of the pair "
-            f"{record.name!r}{more}; `lcv data check` lists all that is wrong"
-        )
+    refuse_missing(record for record in found if isinstance(record, Record))
     return found
 
 

@@ -41,6 +41,8 @@ def check_weights(weights: str | os.PathLike[str]) -> None:
             return
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, wanted a checkpoint file")
+        if path.exists():
+            raise FileError(f"{path}: this is a device or a pipe, wanted a checkpoint file")
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror}") from None
     known = (*EMBEDDED, *PUBLISHED)
