@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
 import json
 import logging
+import os
 
 import numpy as np
 import pytest
