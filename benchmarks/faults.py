@@ -286,7 +286,7 @@ class Copy:
         return self.told.read_text(encoding="utf-8") or AT_IMPORT
 
     def patience(self, test: str) -> float:
-        """Seconds after which a test hangs."""
+        """Seconds after which a test has taken too long."""
         return 30 + 5 * self.seconds.get(test, 6.0)
 
     def passes_afresh(self, test: str) -> bool:
@@ -342,9 +342,8 @@ class Copy:
         for test in sorted(self.unsound.intersection(executing)):
             with self.planted(fault):
                 passes = self.passes_afresh(test)
-            if not passes and self.passes_afresh(
-                test
-            ):  # which is not so where there is no such test
+            # A test whose file the fault spoils does not pass either; it is there without the fault.
+            if not passes and self.passes_afresh(test):
                 return test
         return None
 

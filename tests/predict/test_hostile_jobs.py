@@ -46,8 +46,9 @@ def test_a_log_of_other_lines_is_read_no_further_than_a_thousand(tmp_path):
         folder.mkdir()
         (folder / "x.jsonl").write_text("{\n" * strange + LINE % '"flow/a.flo": 3')
         log = DoneLog(folder)
-        log.read()
-        assert len(log.entries) == known
+        for _ in range(2):
+            log.read()
+            assert len(log.entries) == known
 
 
 def test_a_run_of_a_great_number_is_not_believed(predictor, walk, tmp_path):

@@ -16,9 +16,10 @@ from lcv.cost_volume.warp import warp
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, ShapeError, WeightsError
 from lcv.losses.occlusion import occluded_by_consistency
+from lcv.predict.frames import pinned
 from lcv.predict.matching import matcher_for
 from lcv.predict.pending import Pending
-from lcv.predict.predictor import Predictor, pinned
+from lcv.predict.predictor import Predictor
 from testing.painted import painted_pair
 from testing.shared import shared
 from testing.streams import pretend_cuda

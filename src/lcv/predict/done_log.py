@@ -15,6 +15,7 @@ import os
 import platform
 import secrets
 import stat
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 from lcv.errors import FileError
 from lcv.files import SMALL
 
-MOST_STRANGE = 1000  # lines of a file that are not ours
+MOST_STRANGE = 1000  # lines of a file that make no sense
 
 
 class Identity(NamedTuple):
@@ -103,6 +104,7 @@ class DoneLog:
         self.entries: dict[str, Entry] = {}
         self.pairs: dict[tuple[str, str], tuple[Identity, ...]] = {}
         self._read_to: dict[Path, int] = {}
+        self._strange: Counter[Path] = Counter()  # lines of a file that are not ours
 
     def read(self) -> None:
         """Read the lines that workers have added since the last call."""
@@ -110,10 +112,11 @@ class DoneLog:
             if size_of(path) is not None:
                 with path.open("rb") as file:
                     file.seek(self._read_to.get(path, 0))
-                    strange = 0
                     # A line without an end is being written, or was when its worker died.
-                    while strange < MOST_STRANGE and (line := file.readline(SMALL)).endswith(b"\n"):
-                        strange += not self._take_in(line)
+                    while self._strange[path] < MOST_STRANGE:
+                        if not (line := file.readline(SMALL)).endswith(b"\n"):
+                            break
+                        self._strange[path] += not self._take_in(line)
                         self._read_to[path] = file.tell()
 
     def append(

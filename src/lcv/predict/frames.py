@@ -71,6 +71,16 @@ def check_same_size(frame1: Frame, frame2: Frame) -> None:
         )
 
 
+def pinned(image: Tensor) -> Tensor:
+    """A copy that the GPU can fetch by itself; one from other memory would be waited for.
+
+    Copied by numpy: torch's threads, started for each frame, would take time from those that read.
+    """
+    copy = torch.empty_like(image, pin_memory=True)
+    np.copyto(copy.numpy(), image.numpy())
+    return copy
+
+
 def in_words(size: tuple[int, int]) -> str:
     """(h, w) as people say it: width×height."""
     return f"{size[1]}×{size[0]}"

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,7 +20,7 @@ from lcv.models.build import load
 from lcv.models.embedded import EMBEDDED
 from lcv.models.registry import Spec
 from lcv.models.wrap import as_flow_model
-from lcv.predict.frames import Frame, as_frame, check_same_size, in_words
+from lcv.predict.frames import Frame, as_frame, check_same_size, in_words, pinned
 from lcv.predict.matching import Encoded, Wanted, match_whole, matcher_for
 from lcv.predict.memory import Plan, Planner, costs_of
 from lcv.predict.pending import Pending
@@ -293,16 +292,6 @@ class Stream:
             self.low = pending.low if self.warm_start else None
         self._last, self._encoded, self._glance = frame, encoded, seen
         return pending
-
-
-def pinned(image: Tensor) -> Tensor:
-    """A copy that the GPU can fetch by itself; one from other memory would be waited for.
-
-    Copied by numpy: torch's threads, started for each frame, would take time from those that read.
-    """
-    copy = torch.empty_like(image, pin_memory=True)
-    np.copyto(copy.numpy(), image.numpy())
-    return copy
 
 
 def _network(model: str | Callable[..., Any], weights: str | os.PathLike[str] | None) -> nn.Module:

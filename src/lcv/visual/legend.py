@@ -87,8 +87,8 @@ def with_key(picture: np.ndarray, *keys: np.ndarray, gap: int = 12) -> np.ndarra
     """A picture with its legends to the right of it, one below the other, on white."""
     height = sum(key.shape[0] for key in keys) + gap * (len(keys) - 1)
     width = max(key.shape[1] for key in keys)
-    left, most = picture.shape[1], picture.shape[0]
-    if (left > LONGEST_BESIDE and most < height) or (most > LONGEST_BESIDE and left < width):
+    rows, left = picture.shape[:2]
+    if (left > LONGEST_BESIDE and rows < height) or (rows > LONGEST_BESIDE and left < width):
         return picture  # the page would be mostly empty
     page = np.full((max(picture.shape[0], height), left + width + 2 * gap, 3), 255, np.uint8)
     page[: picture.shape[0], :left] = picture

@@ -199,8 +199,9 @@ def _read_palette_bmp(
     palette = palette[: entry * colours].reshape(colours, entry)[:, 2::-1]
     row = 4 * (-(-width * bits // 32))
     rows = np.frombuffer(content, np.uint8, row * abs(height), start).reshape(-1, row)
-    parts = np.unpackbits(rows, axis=1).reshape(len(rows), -1, bits)[:, :width]
-    indices = np.packbits(parts, axis=2)[:, :, 0] >> (8 - bits)
+    if bits == 4:
+        rows = np.stack((rows >> 4, rows & 15), 2).reshape(len(rows), -1)
+    indices = (np.unpackbits(rows, axis=1) if bits == 1 else rows)[:, :width]
     _check_indices(path, indices, colours)
     rgb = palette[indices]
     return np.ascontiguousarray(rgb[::-1] if height > 0 else rgb)

@@ -196,8 +196,7 @@ def _legged(recipe: Recipe, draws: Draws, kind: Tensor) -> Tensor:
 
 
 def _legs(draws: Draws, solid: Tensor, u: Tensor, v: Tensor, rho: Tensor) -> Tensor:
-    """What lies near the middle of the solid, and straight legs from there, much one way or spread
-    out; (n, L−1, g, g)."""
+    """The middle of the solid with straight legs, in about one direction or spread out; (n, L−1, g, g)."""
     objects = solid.shape[1]
     body = draws.uniform("leg body", (objects, 1, 1), 0.25, 0.6)
     spread = draws.uniform("leg spread", (objects, 1), 0.1, 1.5)

@@ -205,7 +205,7 @@ class RAFT(nn.Module):
         own = (
             self.update_block.flow_head.conv1.weight.dtype
         )  # half in a halved model, not the costs
-        fine, kept = [], []
+        kept = []
         for iteration in range(iters):
             # Gradients reach earlier iterations through the hidden state alone, as in the paper.
             flow = flow.detach()
@@ -215,11 +215,12 @@ class RAFT(nn.Module):
             flow = flow + change.to(flow.dtype)
             if all_flows or iteration == iters - 1:
                 kept.append((flow, h))
-            if kept and not h.requires_grad:
-                fine.append(self.upsample(*kept.pop()))
-        if kept:  # in training one large call is faster than many, and takes little more memory
-            many = (torch.cat(each) for each in zip(*kept, strict=True))
-            fine = list(self.upsample(*many).chunk(len(kept)))
+        if (
+            h.requires_grad
+        ):  # in training one large call is faster than many, and takes little more memory
+            fine = self.upsample(*map(torch.cat, zip(*kept, strict=True))).chunk(len(kept))
+        else:
+            fine = tuple(self.upsample(*each) for each in kept)
         flows = [features1.padding.undo(each) for each in fine]
         return FlowOutput(flow=flows[-1], flows=tuple(flows) if all_flows else (), low=flow)
 
