@@ -215,9 +215,8 @@ class RAFT(nn.Module):
             flow = flow + change.to(flow.dtype)
             if all_flows or iteration == iters - 1:
                 kept.append((flow, h))
-        if (
-            h.requires_grad
-        ):  # in training one large call is faster than many, and takes little more memory
+        # In training one large call is faster than many, and takes little more memory.
+        if h.requires_grad:
             fine = self.upsample(*map(torch.cat, zip(*kept, strict=True))).chunk(len(kept))
         else:
             fine = tuple(self.upsample(*each) for each in kept)
