@@ -6,7 +6,7 @@ import pytest
 
 from lcv.data.middlebury import middlebury, survey
 from lcv.data.stereo import stereo
-from lcv.errors import FileError
+from lcv.errors import ArgumentError, FileError
 from testing import datasets as fake
 from testing.shared import shared
 
@@ -26,6 +26,10 @@ def test_official_scenes_without_truth_are_left_out(tmp_path):
     assert [r.scene for r in middlebury(tmp_path)] == ["Venus"]
     with pytest.raises(FileError, match="eval-data: expected this folder, with the test scenes"):
         middlebury(tmp_path, "test")
+    with pytest.raises(
+        ArgumentError, match="middlebury: split is 'tests', wanted one of 'training'"
+    ):
+        middlebury(tmp_path, "tests")
     where = tmp_path / "eval-data" / "Army"
     where.mkdir(parents=True)
     for name in ("frame10.png", "frame11.png"):
