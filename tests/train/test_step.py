@@ -148,10 +148,12 @@ def test_the_loss_of_a_network_with_one_prediction_is_the_plain_l1():
 
 def test_a_step_is_recorded_after_the_first_and_then_replayed(monkeypatch):
     events, step, taken = pretend_cuda(monkeypatch), step_of(graph=True), []
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
 
     def take(batch):
         events.append(f"step {int(step.number)}")
         taken.append(batch)
+        assert torch.backends.cudnn.benchmark  # the fastest convolutions are chosen
 
     monkeypatch.setattr(step, "_step", take)
     first, second = batch_of((3.0, -4.0)), batch_of((1.0, 2.0))
@@ -160,6 +162,7 @@ def test_a_step_is_recorded_after_the_first_and_then_replayed(monkeypatch):
         *("side waits for main", "side begins", "step 5", "side ends", "main waits for side"),
         *("record on side begins", "step 5", "record on side ends"),
     ]
+    assert not torch.backends.cudnn.benchmark
     (own, recorded) = taken
     assert own is recorded
     assert own.flow.data_ptr() != first.flow.data_ptr()

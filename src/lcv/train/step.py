@@ -7,8 +7,8 @@ steps later, and can look for the sample at its leisure.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -52,6 +52,17 @@ def loss_of(
     flows = output.flows or (output.flow,)
     options = {"gamma": config.gamma, "max_flow": config.max_flow}
     return sequence(flows, batch.flow, batch.valid, weight=batch.weight, **options)
+
+
+@contextmanager
+def fastest_convolutions() -> Iterator[None]:
+    """In the block, cuDNN times its ways to compute a convolution at its first call, and keeps the fastest."""
+    had = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = had
 
 
 class Step:
@@ -155,12 +166,13 @@ class Step:
         self._static = batch.clone()
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            self._step(self._static)
-        torch.cuda.current_stream().wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, stream=stream):
-            self._step(self._static)
+        with fastest_convolutions():
+            with torch.cuda.stream(stream):
+                self._step(self._static)
+            torch.cuda.current_stream().wait_stream(stream)
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph, stream=stream):
+                self._step(self._static)
 
     def let_go(self) -> None:
         """Hold the other processes no longer; no step can follow."""
