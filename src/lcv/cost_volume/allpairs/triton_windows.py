@@ -114,30 +114,31 @@ def _read(
     fy = fy[None, :]
     lane = tl.arange(0, LANES)
     inside = valid[None, :] & (lane < U * V)[:, None]
+    # Costs are read as they lie in memory, and each is mixed with the one below.
     if ALL:
-        # First lanes go along rows of costs, as they lie in memory, and mix each with the one below.
-        at, down, right, x, y = _cells(
-            *(source, frame, pixel, column, row, lane % K, lane // K, pixels, level, h, w, total),
-            *(K, L, LEVELS, ALL),
-        )
-        seen = valid[None, :] & (lane < K * V)[:, None] & (x >= 0) & (x < (w >> level))
-        upper = seen & (y >= 0) & (y < (h >> level))
-        lower = seen & (y >= -1) & (y < (h >> level) - 1)
-        a = tl.load(at, mask=upper, other=0.0).to(tl.float32)
-        c = tl.load(at + down, mask=lower, other=0.0).to(tl.float32)
-        a += fy * (c - a)
-        # Then they go along channels, and mix each column with the next.
+        i = lane % K
+        j = lane // K
+    else:
+        i = lane // V
+        j = lane % V
+    at, down, _, x, y = _cells(
+        *(source, frame, pixel, column, row, i, j, pixels, level, h, w, total),
+        *(K, L, LEVELS, ALL),
+    )
+    seen = valid[None, :] & (lane < K * V)[:, None] & (x >= 0) & (x < (w >> level))
+    upper = seen & (y >= 0) & (y < (h >> level))
+    lower = seen & (y >= -1) & (y < (h >> level) - 1)
+    a = tl.load(at, mask=upper, other=0.0).to(tl.float32)
+    c = tl.load(at + down, mask=lower, other=0.0).to(tl.float32)
+    a += fy * (c - a)
+    # Then lanes go along channels, and each column is mixed with the next.
+    if ALL:
         place = tl.minimum((lane % V) * K + lane // V, LANES - 2)[:, None] + tl.zeros_like(x)
         b = tl.gather(a, place + 1, 0)
         a = tl.gather(a, place, 0)
     else:
-        at, down, right, x, y = _cells(
-            *(source, frame, pixel, column, row, lane // V, lane % V, pixels, level, h, w, total),
-            *(K, L, LEVELS, ALL),
-        )
-        a, b, c, d = _load_block(at, down, right, x, y, inside, h >> level, w >> level)
-        a += fy * (c - a)
-        b += fy * (d - b)
+        place = tl.minimum(lane + V, LANES - 1)[:, None] + tl.zeros_like(x)
+        b = tl.gather(a, place, 0)
     cost = a + fx * (b - a)
     channel = level * (U * V) + lane
     to = out + frame.to(tl.int64) * out_frame

@@ -31,6 +31,7 @@ from lcv.cost_volume.allpairs.triton_windows import (
 )
 
 TILE, CELLS, CHANNELS, WARPS, STAGES = 8, 64, 128, 4, 2
+FAR = tl.constexpr(1 << 29)  # a column that no window reaches
 AT_ONCE = 256  # channels of a product in half precision
 
 
@@ -44,30 +45,42 @@ def _tile(coords, frame, tile, level, h, w, RX, RY, LEVELS, TILE: tl.constexpr):
     valid = (x < w) & (y < h)
     pixel = y * w + x
     column, row, _, _ = window_of(coords, frame, pixel, valid, h * w, level, h, w, RX, RY, LEVELS)
-    far = 1 << 30
-    left = tl.maximum(tl.min(tl.where(valid, column, far)), 0)
-    top = tl.maximum(tl.min(tl.where(valid, row, far)), 0)
-    right = tl.minimum(tl.max(tl.where(valid, column, -far)) + 2 * RX + 2, w >> level)
-    bottom = tl.minimum(tl.max(tl.where(valid, row, -far)) + 2 * RY + 2, h >> level)
+    left = tl.maximum(tl.min(tl.where(valid, column, FAR)), 0)
+    top = tl.maximum(tl.min(tl.where(valid, row, FAR)), 0)
+    right = tl.minimum(tl.max(tl.where(valid, column, -FAR)) + 2 * RX + 2, w >> level)
+    bottom = tl.minimum(tl.max(tl.where(valid, row, -FAR)) + 2 * RY + 2, h >> level)
     tall = tl.maximum(bottom - top, 0)
+    column = tl.where(valid, column, FAR)
     return pixel, valid, column, row, left, top, tall, tall * tl.maximum(right - left, 0)
 
 
 @triton.jit
-def _piece(first, left, top, tall, count, column, row, valid, RX, RY, CELLS: tl.constexpr):
-    """Some pixels of a box, the cells of each window that they are, and which points need them.
+def _divided(number, by):
+    """Quotients and remainders of numbers from 0 to 2²²; a GPU divides whole numbers slowly."""
+    quotient = (number.to(tl.float32) * (1.0 / by)).to(tl.int32)  # at most 1 off
+    rest = number - quotient * by
+    quotient += (rest >= by).to(tl.int32) - (rest < 0).to(tl.int32)
+    return quotient, number - quotient * by
 
-    column, row, valid: of the points, as a row (1, points) or a column (points, 1)
+
+@triton.jit
+def _piece(first, left, top, tall, count, column, row, RX, RY, CELLS: tl.constexpr):
+    """Some pixels of a box: where they are, which are real, and which of them each window holds.
+
+    column, row: of the points, as a row (1, points) or a column (points, 1); FAR where there is none
     """
     cell = first + tl.arange(0, CELLS)
-    x = left + cell // tall
-    y = top + cell % tall
+    real = cell < count
+    across, down = _divided(cell, tall)
+    x = left + across
+    y = top + down
     AXIS: tl.constexpr = 1 if column.shape[0] == 1 else 0
-    i = tl.expand_dims(x, AXIS) - column
+    i = tl.expand_dims(tl.where(real, x, -FAR), AXIS) - column
     j = tl.expand_dims(y, AXIS) - row
-    wanted = (i >= 0) & (i < 2 * RX + 2) & (j >= 0) & (j < 2 * RY + 2)
-    wanted &= valid & tl.expand_dims(cell < count, AXIS)
-    return x, y, cell < count, i * (2 * RY + 2) + j, wanted
+    # As unsigned numbers, what is below 0 is above all else.
+    wanted = i.to(tl.uint32, bitcast=True) < 2 * RX + 2
+    wanted &= j.to(tl.uint32, bitcast=True) < 2 * RY + 2
+    return x, y, real, wanted
 
 
 @triton.jit
@@ -104,7 +117,9 @@ def _products(
     )
     points += (frame.to(tl.int64) * (h * w) + pixel)[:, None] * C
     packed += (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
-    out += (frame.to(tl.int64) * (h * w) + pixel)[None, :] * (LEVELS * WINDOW) + level * WINDOW
+    # Cell (x, y) of a point's window is x · (2·RY + 2) + y behind that of the frame's own corner.
+    corner = level * WINDOW - column * (2 * RY + 2) - row
+    out += ((frame.to(tl.int64) * (h * w) + pixel) * (LEVELS * WINDOW) + corner)[None, :]
     # All channels at once where they fit: a tile's own are then loaded once, not for every piece.
     WHOLE: tl.constexpr = CHANNELS >= C
     channel = tl.arange(0, CHANNELS)
@@ -114,11 +129,8 @@ def _products(
     # Pixels come first, so that the lanes of a warp store along them: columns of a window lie together.
     column = column[None, :]
     row = row[None, :]
-    sees = valid[None, :]
     for first in tl.range(0, count, CELLS):
-        x, y, real, cell, wanted = _piece(
-            first, left, top, tall, count, column, row, sees, RX, RY, CELLS
-        )
+        x, y, real, wanted = _piece(first, left, top, tall, count, column, row, RX, RY, CELLS)
         there = packed + ((y * (w >> level) + x) * C)[:, None]
         costs = tl.zeros((CELLS, TILE * TILE), tl.float32)
         for k in tl.static_range(0, C, CHANNELS):
@@ -129,6 +141,7 @@ def _products(
             theirs = real[:, None] & (some < C)[None, :]
             f2 = tl.load(there + some[None, :], mask=theirs, other=0.0)
             costs = tl.dot(f2, tl.trans(f1), costs, input_precision=PRECISION)
+        cell = (x * (2 * RY + 2) + y)[:, None]
         tl.store(out + cell, costs.to(out.dtype.element_ty), mask=wanted)
 
 
@@ -165,13 +178,14 @@ def _push(
     own = (point * C)[:, None] + channel[None, :]
     f1 = tl.load(points + own, mask=valid[:, None] & some, other=0.0)
     start = (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
-    of = grad + (point * (LEVELS * WINDOW))[:, None] + level * WINDOW
+    corner = level * WINDOW - column * (2 * RY + 2) - row
+    of = grad + (point * (LEVELS * WINDOW) + corner)[:, None]
     sums = tl.zeros((TILE * TILE, CHANNELS), exact)
     for first in tl.range(0, count, CELLS):
-        x, y, real, cell, wanted = _piece(
-            *(first, left, top, tall, count, column[:, None], row[:, None], valid[:, None]),
-            *(RX, RY, CELLS),
+        x, y, real, wanted = _piece(
+            first, left, top, tall, count, column[:, None], row[:, None], RX, RY, CELLS
         )
+        cell = (x * (2 * RY + 2) + y)[None, :]
         g = tl.load(of + cell, mask=wanted, other=0.0)
         there = start + ((y * (w >> level) + x) * C)[:, None] + channel[None, :]
         f2 = tl.load(packed + there, mask=real[:, None] & some, other=0.0)
