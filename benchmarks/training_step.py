@@ -101,7 +101,7 @@ def main() -> int:
     for name in options.models:
         config = TrainConfig(
             model=ModelConfig(name, inner_product="elliptical"),
-            data=DataConfig(recipe="mixed", size=tuple(options.size), ahead=8),
+            data=DataConfig(recipe="mixed", size=tuple(options.size), ahead=16),
             optim=OptimConfig(lr=1e-4),
             loss=LossConfig(iters=options.iters),
             steps=10_000,
