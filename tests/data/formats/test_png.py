@@ -38,23 +38,42 @@ def test_a_good_file_passes_and_is_stripped_to_its_pixels(tmp_path):
     assert (png.width, png.height, png.depth, png.colour) == (2, 3, 8, 0)
     assert png.kind == "8-bit grey"
     assert png.exif == b"MM\0*"
-    start, end = SIGNATURE + HEADER, END
-    assert png.stripped.startswith(start)
-    assert png.stripped.endswith(end)
-    packed, rest = b"", png.stripped[len(start) : -len(end)]
-    while rest:
-        length, kind = struct.unpack_from(">I4s", rest)
-        packed += rest[8 : 8 + length]
-        assert rest.startswith(png_chunk(b"IDAT", rest[8 : 8 + length])), kind
-        rest = rest[12 + length :]
+    assert png.stripped.startswith(SIGNATURE + HEADER)
+    (packed,) = handed_on(png)
     assert zlib.decompress(packed) == ROWS
     assert ROWS in packed  # inflated already, so that the decoder need not do it again
+
+
+def handed_on(png):
+    """The contents of the chunks with image data that a decoder gets; each is whole."""
+    rest, found = png.stripped[33 : -len(END)], []
+    assert png.stripped.endswith(END)
+    while rest:
+        (length,) = struct.unpack_from(">I", rest)
+        found.append(rest[8 : 8 + length])
+        assert rest.startswith(png_chunk(b"IDAT", found[-1]))
+        rest = rest[12 + length :]
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 70, 2**16 - 2, 2**16 - 1, 2**16, 3 * 2**17, 2**20])
+@pytest.mark.parametrize(("chunk", "most"), [(1 << 24, 1), (1 << 18, 5)])
+def test_what_is_handed_on_is_the_same_data(tmp_path, monkeypatch, size, chunk, most):
+    """Rows of `size` grey pixels, handed on in chunks of 16 MB, or smaller ones."""
+    monkeypatch.setattr("lcv.data.formats.png.CHUNK", chunk)
+    rows = b"\0" + np.random.default_rng(size).bytes(size)
+    chunks = handed_on(walk(tmp_path, png_file(size, 1, 8, 0, rows)))
+    assert zlib.decompress(b"".join(chunks)) == rows
+    assert len(chunks) <= most
+    assert len(chunks) > 1 or size < chunk or most == 1
 
 
 def test_image_data_in_many_chunks_is_one(tmp_path):
     packed = zlib.compress(ROWS)
     many = b"".join(data(packed[i : i + 1]) for i in range(len(packed))) + data(b"")
-    assert walk(tmp_path, SIGNATURE + HEADER + many + END).height == 3
+    png = walk(tmp_path, SIGNATURE + HEADER + many + END)
+    assert png.height == 3
+    assert [zlib.decompress(each) for each in handed_on(png)] == [ROWS]
 
 
 def test_a_great_many_chunks_that_hold_nothing_are_refused(tmp_path):

@@ -94,6 +94,8 @@ def decode_png(path: Path, png: Png) -> Image.Image:
     """
     try:
         picture = PngImagePlugin.PngImageFile(io.BytesIO(png.stripped))
+        # All at once: after each block, a thread would wait for its turn among the others.
+        picture.decodermaxblock = len(png.stripped)
         picture.load()
     except DAMAGES as error:
         raise FileError(f"{path}: damaged PNG: {error}") from None

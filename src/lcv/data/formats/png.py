@@ -4,7 +4,7 @@ Decoders forgive: missing rows come out grey or black, a wrong checksum is a war
 `walk_png` reads a file once and in small pieces, and refuses it unless every chunk is whole with
 the right CRC, the image data inflates to exactly the rows that the header declares, the zlib
 checksum holds, and the end chunk is there. What it hands on is stripped to the chunks that carry
-pixels, so that a decoder never meets the rest; their data is inflated already, and packed as it is, so
+pixels, so that a decoder never meets the rest; their data is inflated already, and stored as it is, so
 that the decoder need not do it again. Bytes after the end chunk carry no pixels and are ignored.
 """
 
@@ -37,7 +37,11 @@ PASSES = (
     (0, 1, 1, 2),
 )
 PALETTE = 3
-PIECE = 1 << 18
+# Bytes that are read at a time, inflated at a time, and handed on in a chunk. Few steps spare readers
+# in several threads the wait for one another; small pieces stop a file that holds more than it declares.
+READ, PIECE, CHUNK = 1 << 20, 1 << 18, 1 << 24
+# Of a zlib stream without compression: what it begins with, the most bytes of a block, an empty last block.
+STORED, BLOCK, LAST = b"\x78\x01", 2**16 - 1, b"\1\0\0\xff\xff"
 FEWEST_BYTES = 64  # of a chunk, on average, if a file has thousands
 LONGEST_KEPT_EXIF = 1 << 16
 
@@ -106,7 +110,7 @@ def _chunks(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[bytes, byte
     """
     if file.read(8) != SIGNATURE:
         raise FileError(f"{path}: does not begin with the PNG signature; this is not a PNG")
-    kind, most = b"", 1000 + size // FEWEST_BYTES
+    kind, most, end = b"", 1000 + size // FEWEST_BYTES, 8
     while kind != b"IEND":
         most -= 1
         if not most:
@@ -119,12 +123,13 @@ def _chunks(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[bytes, byte
         if not kind.isalpha():
             _refuse(path, f"{kind!r} where a chunk should begin")
         name = kind.decode()
-        if file.tell() + length + 4 > size:
+        end += 8 + length + 4
+        if end > size:
             _refuse(path, f"its {name} chunk declares {length} bytes, more than the file has left")
         keep = kind[:1].isupper() or (kind == b"eXIf" and length <= LONGEST_KEPT_EXIF)
         crc, kept, left = zlib.crc32(kind), [], length
         while left:
-            piece = file.read(min(left, PIECE))
+            piece = file.read(min(left, READ))
             if not piece:
                 _refuse(path, f"it ends inside its {name} chunk")
             left -= len(piece)
@@ -152,7 +157,7 @@ def _header(path: Path, content: bytes) -> tuple[int, int, int, int, int]:
 
 
 class _Rows:
-    """Inflates image data, counts its rows, and packs them again without compression."""
+    """Inflates image data, counts its rows, and stores them again without compression."""
 
     def __init__(
         self, path: Path, width: int, height: int, depth: int, colour: int, interlaced: int
@@ -170,15 +175,19 @@ class _Rows:
         self.wanted = sum(total for _, total in self.passes)
         self.found = 0
         self.started = False
-        self.inflate, self.store = zlib.decompressobj(), zlib.compressobj(0)
+        self.inflate, self.checksum = zlib.decompressobj(), b""
+        self.start, self.raw = STORED, bytearray()  # inflated, and not yet handed on
 
     def feed(self, content: bytes) -> Iterator[bytes]:
-        """The same image data without compression."""
+        """The same image data without compression, as soon as there is enough for a chunk."""
         self.started = self.started or bool(content)
+        self.checksum = (self.checksum + content[-4:])[-4:]  # the last four bytes up to here
         for start in range(0, len(content), PIECE):
             for raw in self._inflate(content[start : start + PIECE]):
                 self._count(raw)
-                yield self.store.compress(raw)
+                self.raw += raw
+                if len(self.raw) >= CHUNK:
+                    yield self._stored()
 
     def _inflate(self, piece: bytes) -> Iterator[bytes]:
         if self.inflate.eof:
@@ -222,7 +231,18 @@ class _Rows:
         if not self.inflate.eof:
             # All rows are there, but not the end of the stream with its checksum.
             _refuse(self.path, "image data has no end, its checksum is missing")
-        return self.store.flush()
+        # The file's own checksum was right, or the data would not have inflated to their end.
+        return self._stored(LAST + self.checksum)
+
+    def _stored(self, end: bytes = b"") -> bytes:
+        """What was inflated since the last time, in blocks that each begin with their length."""
+        parts: list[bytes | memoryview] = [self.start]
+        raw = memoryview(self.raw)
+        for start in range(0, len(raw), BLOCK):
+            block = raw[start : start + BLOCK]
+            parts += (struct.pack("<BHH", 0, len(block), BLOCK - len(block)), block)
+        self.start, self.raw = b"", bytearray()
+        return b"".join((*parts, end))
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:
@@ -232,7 +252,7 @@ def _refuse(path: Path, reason: str) -> NoReturn:
 def framed(kind: bytes, content: bytes) -> bytes:
     """A chunk of a PNG: length, kind, content, checksum."""
     crc = zlib.crc32(content, zlib.crc32(kind))
-    return struct.pack(">I4s", len(content), kind) + content + struct.pack(">I", crc)
+    return b"".join((struct.pack(">I4s", len(content), kind), content, struct.pack(">I", crc)))
 
 
 def encode_png(samples: np.ndarray) -> bytes:
