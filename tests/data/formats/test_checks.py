@@ -109,3 +109,22 @@ def test_which_flow_is_written(tmp_path):
     ):
         with pytest.raises(FileError, match=words):
             flow_to_write("a.flo", flow, mask)
+
+
+def test_what_is_written_is_never_changed_and_copied_only_where_it_must_be():
+    flow = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    before, everywhere = flow.copy(), np.ones((2, 3), bool)
+    assert flow_to_write("a.flo", flow, None)[0] is flow
+    assert flow_to_write("a.flo", flow, everywhere)[0] is flow
+    part = everywhere.copy()
+    part[1, 2] = False
+    copies = [(flow, part), (flow[::-1], None), (flow[:, ::-1], None), (flow.astype(">f4"), None)]
+    copies += [(np.ma.masked_less(flow, 3), None), (np.asfortranarray(flow), None)]
+    for given, valid in copies:
+        found, _ = flow_to_write("a.flo", given, valid)
+        wanted = np.array(given)
+        wanted[1, 2] *= valid is None
+        assert type(found) is np.ndarray
+        assert (found.dtype, found.flags.c_contiguous) == (np.dtype(np.float32), True)
+        assert np.array_equal(found, wanted)
+    assert np.array_equal(flow, before)

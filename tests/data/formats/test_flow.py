@@ -164,3 +164,20 @@ def test_every_cut_of_a_file_is_refused(tmp_path, suffix):
         with pytest.raises(FileError) as caught:
             lcv.read_flow(path)
         assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("suffix", FLOW_SUFFIXES)
+def test_a_mask_that_allows_all_is_none_and_what_is_written_stays_as_it_was(tmp_path, suffix):
+    flow, valid = some_flow()
+    given = flow.copy()
+    given.flags.writeable = False
+    for name, mask in (("none", None), ("all", np.ones_like(valid)), ("part", valid)):
+        lcv.write_flow(tmp_path / f"{name}{suffix}", given, mask)
+        lcv.write_flow(tmp_path / f"{name}-float64{suffix}", given.astype(np.float64), mask)
+    assert np.array_equal(given, flow)
+    content = {path.stem: path.read_bytes() for path in tmp_path.iterdir()}
+    assert content["none"] == content["all"] == content["none-float64"] == content["all-float64"]
+    assert content["part"] == content["part-float64"] != content["all"]
+    back, where = lcv.read_flow(tmp_path / f"part{suffix}")
+    assert np.array_equal(back, flow)
+    assert np.array_equal(where, valid)

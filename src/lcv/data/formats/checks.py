@@ -104,7 +104,9 @@ def known_flow(flow: np.ndarray, valid: np.ndarray | None = None) -> tuple[np.nd
 def flow_to_write(
     path: str | os.PathLike[str], flow: np.ndarray, valid: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The flow (a float32 copy, 0 where invalid) and the mask that a writer may write.
+    """The flow (float32, in rows, 0 where invalid) and the mask that a writer may write.
+
+    The flow is a copy unless it is so already and all valid: only where it is invalid may a writer change it.
 
     Refused: what is no array, a shape other than (H, W, 2), whole numbers, a mask that is not
     bool or of another size, and values that would read back as unknown where `valid` claims them.
@@ -131,8 +133,9 @@ def flow_to_write(
             f"{path}: cannot write with valid of {found.strip()}, wanted bool {flow.shape[:2]}"
         )
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, refused below
-        flow = np.array(flow, np.float32, order="C")
-    flow[~valid] = 0
+        flow = flow.astype(np.float32, order="C", subok=False, copy=not valid.all())
+    if not valid.all():
+        flow[~valid] = 0
     if not max(flow.max(), -flow.min()) <= UNKNOWN_ABOVE:  # NaN, too, is not
         unfit = ~(np.abs(flow) <= UNKNOWN_ABOVE).all(axis=2)
         y, x = (int(i) for i in np.argwhere(unfit)[0])

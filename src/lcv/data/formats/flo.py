@@ -45,8 +45,9 @@ def read_flo(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np
     return known_flow(values.reshape(height, width, 2))
 
 
-def encode_flo(flow: np.ndarray, valid: np.ndarray) -> bytes:
+def encode_flo(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Pixels that are not valid become 1e10, the mark for unknown."""
-    flow[~valid] = UNKNOWN
+    if not valid.all():
+        flow[~valid] = UNKNOWN
     height, width = valid.shape
-    return b"".join((HEADER.pack(MAGIC, width, height), flow.astype("<f4", copy=False).data))
+    return [HEADER.pack(MAGIC, width, height), flow.astype("<f4", copy=False).data]

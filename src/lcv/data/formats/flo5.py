@@ -86,13 +86,14 @@ def _check_storage(path: Path, data: Any, size: int) -> None:
         raise FileError(f"{path}: its chunks {data.chunks} exceed its flow {data.shape}")
 
 
-def encode_flo5(flow: np.ndarray, valid: np.ndarray) -> bytes:
+def encode_flo5(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Packed with gzip; pixels that are not valid become NaN."""
-    flow[~valid] = np.nan
+    if not valid.all():
+        flow[~valid] = np.nan
     content = io.BytesIO()
     with importlib.import_module("h5py").File(content, "w") as file:
         file.create_dataset(KEY, data=flow, compression="gzip", compression_opts=5)
-    return content.getvalue()
+    return [content.getbuffer()]
 
 
 def h5py_for(path: str | os.PathLike[str]) -> Any:

@@ -18,8 +18,11 @@ from lcv.errors import FileError
 from lcv.files import check_output, whole_file
 
 Reader = Callable[[Path, int], tuple[np.ndarray, np.ndarray]]
-Encoder = Callable[[np.ndarray, np.ndarray], bytes]
-"""Takes flow (H, W, 2) float32, which it may change, and valid (H, W) bool."""
+Encoder = Callable[[np.ndarray, np.ndarray], list[bytes | memoryview]]
+"""Takes flow (H, W, 2) float32, which it may change where it is not valid, and valid (H, W) bool.
+
+Gives the parts of a file, in order; they may be the flow's own memory.
+"""
 
 FORMATS: dict[str, tuple[Reader, Encoder]] = {
     ".flo": (read_flo, encode_flo),
@@ -96,5 +99,5 @@ def write_flow(
     if suffix == ".flo5":
         h5py_for(path)
     content = FORMATS[suffix][1](*flow_to_write(path, flow, valid))
-    with whole_file(path, overwrite) as temporary:
-        temporary.write_bytes(content)
+    with whole_file(path, overwrite) as temporary, temporary.open("wb") as file:
+        file.writelines(content)

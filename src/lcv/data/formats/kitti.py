@@ -37,7 +37,7 @@ def read_kitti(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, 
     return flow, valid
 
 
-def encode_kitti(flow: np.ndarray, valid: np.ndarray) -> bytes:
+def encode_kitti(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Rounded to the nearest 1/64 pixel and clipped to the format's range.
 
     Pixels that are not valid are written as KITTI writes them: 2^15, 2^15, 0.
@@ -45,4 +45,4 @@ def encode_kitti(flow: np.ndarray, valid: np.ndarray) -> bytes:
     samples = np.empty((*valid.shape, 3), dtype=np.uint16)
     samples[:, :, :2] = np.clip(np.rint(flow.astype(np.float64) * SCALE) + ZERO, 0, 2**16 - 1)
     samples[:, :, 2] = valid
-    return encode_png(samples)
+    return [encode_png(samples)]

@@ -153,14 +153,15 @@ def _body(
     return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def encode_npy(flow: np.ndarray, valid: np.ndarray) -> bytes:
+def encode_npy(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Pixels that are not valid become NaN."""
-    flow[~valid] = np.nan
+    if not valid.all():
+        flow[~valid] = np.nan
     np.save(content := io.BytesIO(), flow, allow_pickle=False)
-    return content.getvalue()
+    return [content.getbuffer()]
 
 
-def encode_npz(flow: np.ndarray, valid: np.ndarray) -> bytes:
+def encode_npz(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """`flow`, 0 where not valid, and `valid`, packed."""
     np.savez_compressed(content := io.BytesIO(), flow=flow, valid=valid)
-    return content.getvalue()
+    return [content.getbuffer()]

@@ -70,10 +70,11 @@ def _byte_order(path: Path, text: bytes) -> str:
     return "<" if scale < 0 else ">"
 
 
-def encode_pfm(flow: np.ndarray, valid: np.ndarray) -> bytes:
+def encode_pfm(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Little endian; pixels that are not valid become NaN."""
-    flow[~valid] = np.nan
+    if not valid.all():
+        flow[~valid] = np.nan
     height, width = valid.shape
     values = np.zeros((height, width, 3), dtype="<f4")
     values[:, :, :2] = flow[::-1]
-    return b"".join((f"PF\n{width} {height}\n-1.0\n".encode("ascii"), values.data))
+    return [f"PF\n{width} {height}\n-1.0\n".encode("ascii"), values.data]
