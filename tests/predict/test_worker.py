@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from lcv.predict.outputs import Named
 from lcv.predict.run import Run
 from lcv.predict.selection import Shard
 from lcv.predict.sources import Video
+from lcv.predict.worker import READERS
 from predict.small_jobs import FLOW, PLAIN, made, run
 from testing.footage import moving, save_film, save_frames
 
@@ -298,3 +300,28 @@ def test_a_frame_is_read_once(predictor, walk, tmp_path, monkeypatch):
     assert sorted(read) == [f"frame_{n}.png" for n in range(1, 8)]
     flow, _ = lcv.read_flow(tmp_path / "out" / "flow" / "walk" / "frame_6.flo")
     assert np.isfinite(flow).all()
+
+
+def test_no_more_pictures_are_read_ahead_than_there_are_readers(predictor, tmp_path, monkeypatch):
+    walk, begun = save_frames(tmp_path / "walk", 20), []
+    all_read, may_go_on = threading.Event(), threading.Event()
+    original = lcv.read_image
+
+    def read(path):
+        begun.append(path)
+        if len(begun) == READERS:
+            all_read.set()
+        may_go_on.wait(60)
+        return original(path)
+
+    monkeypatch.setattr("lcv.predict.sources.read_image", read)
+    job = threading.Thread(
+        target=run, args=(predictor, walk, tmp_path / "out"), kwargs={"outputs": FLOW}
+    )
+    job.start()
+    assert all_read.wait(60)
+    job.join(0.3)  # long enough for more to begin, if they could
+    assert 4 <= len(begun) == READERS <= 8
+    may_go_on.set()
+    job.join()
+    assert len(begun) == 20

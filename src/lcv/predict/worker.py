@@ -6,6 +6,7 @@ and so do the parts of a job that workers of a cluster compute.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +35,9 @@ from lcv.visual.panel import arrows_stretch, panel
 from lcv.visual.video import ClipWriter
 
 ENDLESS = range(sys.maxsize)
-READERS, WAITING = 4, 2  # pictures read ahead; pairs that may be computed and not yet written
+# Pictures read ahead, as many as there are cores: at least 4, since files are waited for too, at most 8,
+# since each is held in memory. Pairs that may be computed and not yet written.
+READERS, WAITING = max(4, min(8, os.cpu_count() or 1)), 2
 
 
 class Work(NamedTuple):
