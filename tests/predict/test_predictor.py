@@ -16,6 +16,7 @@ from lcv.cost_volume.warp import warp
 from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, ShapeError, WeightsError
 from lcv.losses.occlusion import occluded_by_consistency
+from lcv.predict import pending
 from lcv.predict.frames import pinned
 from lcv.predict.matching import matcher_for
 from lcv.predict.pending import Pending
@@ -265,12 +266,29 @@ def test_a_pair_for_which_the_memory_is_too_small_is_computed_by_the_next_strate
     assert forgotten == ["a", "b"] * fitting
 
 
-def test_a_result_is_fetched_on_a_stream_that_waits_for_its_pair_alone(monkeypatch):
-    events, bare = pretend_cuda(monkeypatch), object.__new__(Pending)
-    bare.device, bare._computed = torch.device("cuda"), "the pair"
-    bare._fetched = lambda: events.append("fetch") or "result"
-    assert bare.result() == "result"
-    assert events == ["side waits for the pair", "side begins", "fetch", "side ends"]
+def test_a_result_is_copied_on_a_stream_that_waits_for_what_was_computed(monkeypatch):
+    events = pretend_cuda(monkeypatch)
+    monkeypatch.setattr(pending, "_on_its_way", lambda x: events.append(f"copy {x}") or x)
+    maps, copied = pending.fetched({"flow": "a", "backward": "b"}, torch.device("cuda"))
+    assert maps == {"flow": "a", "backward": "b"}
+    assert copied == "an event of side"
+    assert events == [
+        *("side waits for main", "side begins", "copy a", "copy b", "side ends"),
+        "side records",
+    ]
+
+
+def test_a_result_is_waited_for_and_lent_only_where_it_was_asked_for():
+    class Event:
+        def synchronize(self):
+            flow.fill_(3.0)
+
+    bare, flow = object.__new__(Pending), torch.zeros(2, 3, 2)
+    bare.maps, bare.plan, bare.notes, bare._copied = {"flow": flow}, None, (), Event()
+    own, lent = bare.result(), bare.result(lent=True)
+    flow.fill_(5.0)
+    assert own.flow.tolist() == torch.full((2, 3, 2), 3.0).tolist()
+    assert lent.flow.tolist() == flow.tolist()
 
 
 def test_what_is_no_network_is_refused():

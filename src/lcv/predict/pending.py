@@ -11,26 +11,44 @@ from lcv.predict.result import FlowResult
 
 
 class Pending:
-    """A pair that the device may still be computing. low: what the next pair can start from"""
+    """A pair that the device may still be computing. low: what the next pair can start from
+
+    A GPU copies the flow into memory of its own kind as soon as it is there, while it computes the next.
+    """
 
     def __init__(self, flows: Flows, plan: Plan, notes: tuple[str, ...]) -> None:
         self.maps, self.plan, self.notes, self.low = _channels_last(flows), plan, notes, flows.low
-        self.device = flows.flow.device
-        is_gpu = self.device.type == "cuda"
-        self._computed = torch.cuda.current_stream(self.device).record_event() if is_gpu else None
+        self._copied: torch.cuda.Event | None = None
+        if flows.flow.is_cuda:
+            self._computed = self.maps  # held until they are copied
+            self.maps, self._copied = fetched(self.maps, flows.flow.device)
 
-    def result(self) -> FlowResult:
-        """Wait for it. What the device has been told since goes on meanwhile."""
-        if self._computed is None:
-            return self._fetched()
-        stream = torch.cuda.Stream(self.device)
-        stream.wait_event(self._computed)
-        with torch.cuda.stream(stream):
-            return self._fetched()
+    def result(self, lent: bool = False) -> FlowResult:
+        """Wait for it. What the device has been told since goes on meanwhile.
 
-    def _fetched(self) -> FlowResult:
-        arrays = {name: x.cpu().numpy() for name, x in self.maps.items()}
+        lent: the arrays are for a short use; they lie in memory that cannot be swapped out
+        """
+        if self._copied is not None:
+            self._copied.synchronize()
+        is_own = lent or self._copied is None
+        arrays = {name: x.numpy() if is_own else x.numpy().copy() for name, x in self.maps.items()}
         return FlowResult(**arrays, plan=self.plan, notes=self.notes)
+
+
+def fetched(
+    maps: dict[str, Tensor], device: torch.device
+) -> tuple[dict[str, Tensor], torch.cuda.Event]:
+    """Copies of what the device is computing, and the event after which they are complete."""
+    stream = torch.cuda.Stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        copies = {name: _on_its_way(x) for name, x in maps.items()}
+    return copies, stream.record_event()
+
+
+def _on_its_way(x: Tensor) -> Tensor:
+    """A copy on the CPU, which is there once the stream has come so far."""
+    return torch.empty_like(x, device="cpu", pin_memory=True).copy_(x, non_blocking=True)
 
 
 def _channels_last(flows: Flows) -> dict[str, Tensor]:

@@ -256,7 +256,7 @@ class _Pass:
     def _finish(self, before: RawFrame, after: RawFrame, pending: Pending | None, low: Any) -> None:
         """Draw, write and record a pair."""
         worker, pair = self.worker, before.index
-        result = None if pending is None else self._finite(before, after, pending.result())
+        result = None if pending is None else self._finite(before, after, pending.result(lent=True))
         if result is None:
             worker.summary.failed.add((title(self.sequence), pair))
             if self.job.warm_start and self.folder is not None:

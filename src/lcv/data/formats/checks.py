@@ -101,6 +101,12 @@ def known_flow(flow: np.ndarray, valid: np.ndarray | None = None) -> tuple[np.nd
     return np.ascontiguousarray(flow, dtype=np.float32), known
 
 
+def mark_unknown(flow: np.ndarray, valid: np.ndarray, value: float) -> None:
+    """Write a value where the flow is not valid; one that is all valid is left alone, and may be read-only."""
+    if not valid.all():
+        flow[~valid] = value
+
+
 def flow_to_write(
     path: str | os.PathLike[str], flow: np.ndarray, valid: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -134,8 +140,7 @@ def flow_to_write(
         )
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, refused below
         flow = flow.astype(np.float32, order="C", subok=False, copy=not valid.all())
-    if not valid.all():
-        flow[~valid] = 0
+    mark_unknown(flow, valid, 0)
     if not max(flow.max(), -flow.min()) <= UNKNOWN_ABOVE:  # NaN, too, is not
         unfit = ~(np.abs(flow) <= UNKNOWN_ABOVE).all(axis=2)
         y, x = (int(i) for i in np.argwhere(unfit)[0])

@@ -17,6 +17,7 @@ from lcv.data.formats.checks import (
     check_pixels,
     file_size,
     known_flow,
+    mark_unknown,
 )
 from lcv.errors import FileError
 
@@ -47,7 +48,6 @@ def read_flo(path: Path, max_pixels: int = LIMIT_PIXELS) -> tuple[np.ndarray, np
 
 def encode_flo(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Pixels that are not valid become 1e10, the mark for unknown."""
-    if not valid.all():
-        flow[~valid] = UNKNOWN
+    mark_unknown(flow, valid, UNKNOWN)
     height, width = valid.shape
     return [HEADER.pack(MAGIC, width, height), flow.astype("<f4", copy=False).data]

@@ -21,6 +21,7 @@ from lcv.data.formats.checks import (
     check_unpacked,
     file_size,
     known_flow,
+    mark_unknown,
     read_start,
 )
 from lcv.errors import FileError
@@ -88,8 +89,7 @@ def _check_storage(path: Path, data: Any, size: int) -> None:
 
 def encode_flo5(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Packed with gzip; pixels that are not valid become NaN."""
-    if not valid.all():
-        flow[~valid] = np.nan
+    mark_unknown(flow, valid, np.nan)
     content = io.BytesIO()
     with importlib.import_module("h5py").File(content, "w") as file:
         file.create_dataset(KEY, data=flow, compression="gzip", compression_opts=5)

@@ -25,6 +25,7 @@ from lcv.data.formats.checks import (
     check_unpacked,
     file_size,
     known_flow,
+    mark_unknown,
 )
 from lcv.errors import FileError
 
@@ -155,8 +156,7 @@ def _body(
 
 def encode_npy(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Pixels that are not valid become NaN."""
-    if not valid.all():
-        flow[~valid] = np.nan
+    mark_unknown(flow, valid, np.nan)
     np.save(content := io.BytesIO(), flow, allow_pickle=False)
     return [content.getbuffer()]
 

@@ -20,6 +20,7 @@ from lcv.data.formats.checks import (
     check_pixels,
     file_size,
     known_flow,
+    mark_unknown,
 )
 from lcv.errors import FileError
 
@@ -72,8 +73,7 @@ def _byte_order(path: Path, text: bytes) -> str:
 
 def encode_pfm(flow: np.ndarray, valid: np.ndarray) -> list[bytes | memoryview]:
     """Little endian; pixels that are not valid become NaN."""
-    if not valid.all():
-        flow[~valid] = np.nan
+    mark_unknown(flow, valid, np.nan)
     height, width = valid.shape
     values = np.zeros((height, width, 3), dtype="<f4")
     values[:, :, :2] = flow[::-1]
