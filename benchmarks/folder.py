@@ -2,13 +2,14 @@
 
     python benchmarks/folder.py [--pairs 1200] [--size 436 1024] [--processes 1 2] [-o folder.json]
 
-The frames are procedural. `lcv predict`'s own loop runs over them, in one process or in several that share one
-GPU, each with its shard (`--shard 1/2`). Every process first computes a few other frames, which compiles
-kernels; then all begin at once. Each number of processes runs twice: the flows are kept, or each is removed
-as soon as it is written. Kept, they fill memory (the system's cache of files) that the machine has not used
-yet, and some virtual machines get such memory slowly; the first line says how many files a second a bare loop
-can write, kept and removed. Busy is the share of the time in which a kernel ran, by nvidia-smi; cores: how
-many were busy, by the processes' own processor time. Exits with 1 if busy is below 85 % in every run.
+The frames are procedural. First each part runs alone: frames read, pairs computed on the device, flows fetched
+from it and written, each by the threads that the loop has for it; what all together can reach is the lowest of
+these rates. Then `lcv predict`'s own loop runs, in one process or in several that share one GPU, each with its
+shard (`--shard 1/2`), begun at once when all have compiled their kernels. Flows are kept, or each is removed as
+soon as it is written: kept, they fill memory (the system's cache of files) that the machine has not used yet,
+and some virtual machines get such memory slowly. Busy is the share of the time in which a kernel ran, by
+nvidia-smi; cores: how many were busy, by the processes' own processor time. Exits with 1 if busy is below 85 %
+in every run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 
@@ -32,15 +36,19 @@ from lcv.cli.predict_inputs import find_inputs
 from lcv.data.formats.image import write_image
 from lcv.data.synthetic.recipe import TRAINING
 from lcv.data.synthetic.sequence import generate
+from lcv.predict.frames import as_frame
 from lcv.predict.job import Job, Listener
 from lcv.predict.outputs import wanted_outputs
-from lcv.predict.predictor import Predictor
+from lcv.predict.predictor import NOTHING_ELSE, Predictor
 from lcv.predict.run import Run
 from lcv.predict.selection import Shard
+from lcv.predict.sources import RawFrame
+from lcv.predict.worker import READERS
 from lcv.provenance import provenance
+from lcv.threads import prepared
 
 WANTED = 0.85
-EVERY = 0.1  # seconds between two readings of how busy the GPU is
+EVERY = 0.5  # seconds between two readings of how busy the GPU is
 
 
 def write_frames(folder: Path, count: int, size: tuple[int, int], device: str) -> None:
@@ -75,30 +83,60 @@ def compute(predictor: Predictor, frames: Path, out: Path, shard: Shard, keep: b
 
 
 def child(settings: dict[str, object], place: Path, number: int, total: int, keep: bool) -> None:
-    """One process: says when it is ready, waits for a word, computes its shard, says its processor time."""
+    """One process: says when it is ready, waits for a word, computes its shard, says how long it took."""
     predictor = Predictor(**settings)  # type: ignore[arg-type]
     out = place / f"out-{total}-{keep}-{number}"
     compute(predictor, place / "few", place / f"warm-{out.name}", Shard(1, 1), True)
     print("ready", flush=True)
     sys.stdin.readline()
-    before = time.process_time()
+    cores, start = time.process_time(), time.perf_counter()
     compute(predictor, place / "many", out, Shard(number, total), keep)
-    print(time.process_time() - before)
+    print(time.perf_counter() - start, time.process_time() - cores, flush=True)
 
 
-def written_per_second(folder: Path, size: tuple[int, int], keep: bool, count: int = 200) -> float:
-    """Files of the size of a .flo file that a bare loop writes in a second."""
-    content = bytes(8 * size[0] * size[1] + 12)
-    folder.mkdir()
-    start = time.perf_counter()
-    for i in range(count):
-        file = folder / f"{i}.flo"
-        file.write_bytes(content)
-        if not keep:
-            file.unlink()
-    taken = time.perf_counter() - start
-    shutil.rmtree(folder)
-    return count / taken
+def alone(settings: dict[str, object], place: Path) -> dict[str, float]:
+    """How many a second each part of the loop does by itself, in one process."""
+    predictor = Predictor(**settings)  # type: ignore[arg-type]
+    sequence = find_inputs([str(place / "many")]).sequences[0]
+    frames = list(sequence.frames())
+    count = len(frames) - 1
+
+    def read(pool: ThreadPoolExecutor, frame: RawFrame) -> RawFrame:
+        return replace(frame, read=pool.submit(frame.read).result)
+
+    def reading() -> None:
+        for frame in prepared(iter(frames), read, READERS):
+            frame.image  # noqa: B018
+
+    first, second = (predictor.take(as_frame(frame.image, frame.label)) for frame in frames[:2])
+    predictor.match(first, second, NOTHING_ELSE).result()
+
+    def computing() -> None:
+        for _ in range(count):
+            pending = predictor.match(first, second, NOTHING_ELSE)
+        pending.result()
+
+    flow = predictor.match(first, second, NOTHING_ELSE)
+
+    def writing(keep: bool) -> None:
+        (folder := place / f"written-{keep}").mkdir()
+        for i in range(count):
+            flow.result(lent=True).save(folder / f"{i}.flo")
+            if not keep:
+                (folder / f"{i}.flo").unlink()
+        shutil.rmtree(folder)
+
+    found = {}
+    for name, job in {
+        "read": reading,
+        "computed": computing,
+        "written and kept": partial(writing, True),
+        "written and removed": partial(writing, False),
+    }.items():
+        start = time.perf_counter()
+        job()
+        found[name] = count / (time.perf_counter() - start)
+    return found
 
 
 @contextmanager
@@ -134,22 +172,26 @@ def measure(
         for number in range(total)
     ]
     for process in running:
+        assert process.stdin is not None
         assert process.stdout is not None
         if process.stdout.readline().strip() != "ready":
             raise RuntimeError("a process ended before it was ready")
-    start = time.perf_counter()
     with watched(str(settings["device"])) as busy:
-        said = [process.communicate("go\n")[0] for process in running]
-    seconds = time.perf_counter() - start
-    if any(process.returncode for process in running):
-        raise RuntimeError(f"processes ended with {[process.returncode for process in running]}")
+        for process in running:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        said = [process.stdout.readline().split() for process in running]
+    codes = [process.wait() for process in running]
+    if any(codes):
+        raise RuntimeError(f"processes ended with {codes}")
+    seconds, cores = max(float(own) for own, _ in said), sum(float(used) for _, used in said)
     found = {
         "processes": total,
         "kept": keep,
         "seconds": seconds,
         "pairs_per_second": pairs / seconds,
     }
-    found["cores"] = sum(map(float, said)) / seconds
+    found["cores"] = cores / seconds
     return {**found, "busy": mean(busy)} if busy else found
 
 
@@ -173,11 +215,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         write_frames(Path(place) / "few", 6, options.size, options.device)
         write_frames(Path(place) / "many", options.pairs + 1, options.size, options.device)
-        bare = {
-            name: written_per_second(Path(place) / "bare", options.size, name == "kept")
-            for name in ("kept", "removed")
-        }
-        print(json.dumps({"written_per_second": bare}), flush=True)
+        parts = alone(settings, Path(place))
+        print(json.dumps({"alone": parts}), flush=True)
         for total, keep in itertools.product(options.processes, (True, False)):
             rows.append(measure(settings, Path(place), options.pairs, total, keep))
             print(json.dumps(rows[-1]), flush=True)
@@ -186,7 +225,7 @@ def main() -> int:
     if options.output:
         said = {k: v for k, v in vars(options).items() if k != "output"}
         origin = provenance(device=torch.device(options.device))
-        found = {"rows": rows, "written_per_second": bare, "settings": said, "provenance": origin}
+        found = {"rows": rows, "alone": parts, "settings": said, "provenance": origin}
         options.output.write_text(json.dumps(found, indent=1), encoding="utf-8")
     return 0 if max(row.get("busy", 1.0) for row in rows) >= WANTED else 1
 
