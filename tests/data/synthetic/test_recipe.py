@@ -64,6 +64,8 @@ def test_ready_recipes_have_layers_enough_and_are_listed():
         "street",
         "furniture",
         "mixed",
+        "mixed_furniture",
+        "mostly_furniture",
     ]
 
 
@@ -80,8 +82,10 @@ NUMBERS = {
     "gentle": 0xF48B4F96,
     "space": 0xBA8CD375,
     "street": 0x7D07D082,
-    "furniture": 0xE7ADA333,
+    "furniture": 0xD7F7B69D,
     "mixed": 0xCD290D5B,
+    "mixed_furniture": 0xBB2AA8BC,
+    "mostly_furniture": 0xACD7F400,
     "subpixel": 0x4B51FA26,
     "flat": 0xF48B4F96,
     "forward": 0x0E603820,

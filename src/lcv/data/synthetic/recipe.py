@@ -151,16 +151,29 @@ STREET = replace(
 FURNITURE = replace(
     GENTLE,
     objects=(5, 13),
-    object_shift=9.0,
+    speed_sigma=0.8,
+    speed_range=(0.02, 4.0),
+    background_shift=8.0,
+    object_shift=12.0,
+    fast_probability=0.1,
+    fast_factor=3.0,
     object_size=(0.12, 0.6),
     kinds=(0.5, 0.5, 0.0, 0.0, 0.0),
-    legs_probability=0.6,
-    camouflage_probability=0.15,
+    legs_probability=0.7,
+    camouflage_probability=0.1,
+    flat_objects=0.6,
+    tint=50.0,
 )
-"""Flat layers, most of them small bodies with thin legs, which move with them."""
+"""Flat layers, most of them small plain bodies with thin legs, which move with them, often far."""
 
 MIXED = Mixture(((0.35, GENTLE), (0.45, SPACE), (0.2, STREET)))
-"""Flat, in space and streets: what weights for real pairs are trained on."""
+"""Flat, in space and streets: what weights for real pairs are trained on first."""
+
+MIXED_FURNITURE = Mixture(((0.25, GENTLE), (0.35, SPACE), (0.15, STREET), (0.25, FURNITURE)))
+"""MIXED with a quarter of furniture: what weights for real pairs are trained on last."""
+
+MOSTLY_FURNITURE = Mixture(((0.15, GENTLE), (0.2, SPACE), (0.1, STREET), (0.55, FURNITURE)))
+"""MIXED with more than half furniture."""
 
 RECIPES: dict[str, Recipe | Mixture] = {
     "training": TRAINING,
@@ -175,5 +188,7 @@ RECIPES: dict[str, Recipe | Mixture] = {
     "street": STREET,
     "furniture": FURNITURE,
     "mixed": MIXED,
+    "mixed_furniture": MIXED_FURNITURE,
+    "mostly_furniture": MOSTLY_FURNITURE,
 }
 """The ready recipes by name."""
