@@ -218,18 +218,27 @@ def test_a_recipe_of_ones_own(tmp_path):
         load_recipe(tmp_path / "other.py")
 
 
-def test_our_own_recipes_of_several_stages_begin_with_nothing_and_end_at_rate_0():
-    for name in ("ours_large", "ours_small"):
-        stages = list(load_stages(name).values())
-        assert stages[0].model.weights is None
-        rates = [(c.optim.lr, c.optim.lr_end) for c in stages]
+@pytest.mark.parametrize(
+    ("name", "decays"), [("ours_large", ("ABC", "DE")), ("ours_small", ("ABC",))]
+)
+def test_our_own_recipes_begin_with_nothing_and_each_decay_ends_at_0(name, decays):
+    stages = load_stages(name)
+    assert "".join(stages) == "".join(decays)
+    assert stages["A"].model.weights is None
+    for names in decays:
+        rates = [(stages[n].optim.lr, stages[n].optim.lr_end) for n in names]
         assert all(a[1] == b[0] for a, b in pairwise(rates))
         assert rates[-1][1] == 0
-        assert len({c.seed for c in stages}) == len(stages)  # no pair comes twice
-        assert {c.ema for c in stages} == {0.999}
-        weights = [(c.data.occluded_weight, c.data.out_of_frame_weight) for c in stages]
-        assert weights == [(0, 0), (1, 1), (1, 1)]
-    with pytest.raises(ArgumentError, match="ours_large: has the stages A, B, C, wanted a recipe"):
+    assert len({c.seed for c in stages.values()}) == len(stages)  # no pair comes twice
+    assert {c.ema for c in stages.values()} == {0.999}
+    weights = [(c.data.occluded_weight, c.data.out_of_frame_weight) for c in stages.values()]
+    assert weights == [(0, 0), *[(1, 1)] * (len(stages) - 1)]
+
+
+def test_a_recipe_of_several_stages_is_refused_where_one_is_wanted():
+    with pytest.raises(
+        ArgumentError, match="ours_large: has the stages A, B, C, D, E, wanted a recipe"
+    ):
         load_recipe("ours_large")
 
 
@@ -306,7 +315,7 @@ NUMBERS = {
     "ddflow_stage1b": 0x15970752,
     "ddflow_stage2": 0x64F21588,
     "lcv_finetune": 0xC6CD5BC2,
-    "ours_large": 0x278C372C,
+    "ours_large": 0x83183FD3,
     "ours_small": 0xBC622372,
     "procedural": 0x2DE271E2,
     "quick": 0xA8893D47,

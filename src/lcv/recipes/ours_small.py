@@ -1,4 +1,4 @@
-"""Our own RAFT-small with LCV, and its twin without, as they come with the package: the stages of ours_large.
+"""Our own RAFT-small with LCV, and its twin without: stages A to C of ours_large.
 
 Command    lcv train ours_small --data.textures PHOTOGRAPHS
            Its twin without LCV, on the same pairs in the same order:
@@ -32,5 +32,6 @@ def recipe() -> Stages:
             folder="runs/ours_small",
         )
         for name, stage in ours_large.recipe().items()
+        if name in STEPS
     }
     return one_decay(stages, lr=6e-4)
