@@ -18,6 +18,7 @@ from lcv.cost_volume.local import triton_impl as local
 from lcv.cost_volume.ondemand import triton_impl as ondemand
 from lcv.cost_volume.projected import triton_impl as projected
 from lcv.models.raft import triton_upsample
+from testing.division import divided
 
 UTILS = ("test_schema", "test_autograd_registration", "test_faketensor")
 
@@ -126,4 +127,5 @@ if __name__ == "__main__":
     torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
     for law in (registered, compiled, chained):
         law()
+    divided("cpu")
     print(json.dumps(kernel_checks.check("cpu")))

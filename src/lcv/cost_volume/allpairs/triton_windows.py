@@ -12,8 +12,8 @@ costs are.
 
 Bytes of a point and level, r = 4, s bytes a number: 10 rows of 10 costs are read, 81 written. A row
 spans 1.6 sectors of 32 bytes for s = 2 and 2.2 for s = 4, so 510 or 700 bytes come from memory
-where 200 or 400 are wanted; the four reads of a mix meet in the L1 cache. The adjoint reads 81
-numbers and reads and writes the 10 rows. Arithmetic is nothing beside: 9 operations a number.
+where 200 or 400 are wanted; a cost that is read twice or more comes from the L1 cache. The adjoint
+reads 81 numbers and reads and writes the 10 rows. Arithmetic is nothing beside: 9 operations a number.
 """
 
 from __future__ import annotations

@@ -29,9 +29,11 @@ from lcv.cost_volume.allpairs.triton_windows import (
     slopes,
     window_of,
 )
+from lcv.errors import ShapeError
 
 TILE, CELLS, CHANNELS, WARPS, STAGES = 8, 64, 128, 4, 2
-FAR = tl.constexpr(1 << 29)  # a column that no window reaches
+FAR = tl.constexpr(1 << 24)  # a column that no window reaches
+MOST = 1 << 22  # pixels of a map; see `_divided`
 AT_ONCE = 256  # channels of a product in half precision
 
 
@@ -56,8 +58,11 @@ def _tile(coords, frame, tile, level, h, w, RX, RY, LEVELS, TILE: tl.constexpr):
 
 @triton.jit
 def _divided(number, by):
-    """Quotients and remainders of numbers from 0 to 2²²; a GPU divides whole numbers slowly."""
-    quotient = (number.to(tl.float32) * (1.0 / by)).to(tl.int32)  # at most 1 off
+    """Quotients and remainders of numbers from 0 to 2²²; a GPU divides whole numbers slowly.
+
+    Up to there, rounding moves the float32 quotient by less than 1.
+    """
+    quotient = (number.to(tl.float32) * (1.0 / by)).to(tl.int32)
     rest = number - quotient * by
     quotient += (rest >= by).to(tl.int32) - (rest < 0).to(tl.int32)
     return quotient, number - quotient * by
@@ -313,6 +318,11 @@ def _channels(points: Tensor, most: int = 0) -> int:
 def _launch(kernel, given, second, levels, rx, ry, most=0) -> None:  # type: ignore[no-untyped-def]
     points, packed, coords = given[:3]
     b, _, h, w = coords.shape
+    if h * w > MOST:
+        raise ShapeError(
+            f"on-demand costs by Triton: the maps are {w}×{h}, wanted at most {MOST:,} pixels; use "
+            f'backend="torch"'
+        )
     # As torch's own products: TF32 only where it is allowed. Three TF32 products are as exact as float32.
     tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
     with torch.cuda.device_of(coords):
