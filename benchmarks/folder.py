@@ -2,12 +2,12 @@
 
     python benchmarks/folder.py [--pairs 1200] [--size 436 1024] [--processes 1 2] [-o folder.json]
 
-The frames are procedural. First each part runs alone: frames read, pairs computed on the device, flows fetched
-from it and written, each by the threads that the loop has for it; what all together can reach is the lowest of
-these rates. Then `lcv predict`'s own loop runs, in one process or in several that share one GPU, each with its
-shard (`--shard 1/2`), begun at once when all have compiled their kernels. Flows are kept, or each is removed as
-soon as it is written: kept, they fill memory (the system's cache of files) that the machine has not used yet,
-and some virtual machines get such memory slowly. Busy is the share of the time in which a kernel ran, by
+The frames are procedural. First each part runs alone: frames read by the loop's threads, pairs sent to the
+device, computed and copied back, and flows written; no loop is faster than the slowest of them. Then
+`lcv predict`'s own loop runs, in one process or in several that share one GPU, each with its shard
+(`--shard 1/2`), begun at once when all have compiled their kernels. Flows are kept, or each is removed as soon
+as it is written: kept, they fill memory (the system's cache of files) that the machine has not used yet, and
+some virtual machines get such memory slowly. Busy is the share of the time in which a kernel ran, by
 nvidia-smi; cores: how many were busy, by the processes' own processor time. Exits with 1 if busy is below 85 %
 in every run.
 """
@@ -39,6 +39,7 @@ from lcv.data.synthetic.sequence import generate
 from lcv.predict.frames import as_frame
 from lcv.predict.job import Job, Listener
 from lcv.predict.outputs import wanted_outputs
+from lcv.predict.pending import Pending
 from lcv.predict.predictor import NOTHING_ELSE, Predictor
 from lcv.predict.run import Run
 from lcv.predict.selection import Shard
@@ -71,7 +72,7 @@ class Remover(Listener):
         self.folder = folder
 
     def advance(self, pairs: int = 1, computed: bool = True) -> None:
-        for file in self.folder.glob("*.flo"):
+        for file in self.folder.rglob("*.flo"):
             file.unlink()
 
 
@@ -108,20 +109,22 @@ def alone(settings: dict[str, object], place: Path) -> dict[str, float]:
         for frame in prepared(iter(frames), read, READERS):
             frame.image  # noqa: B018
 
-    first, second = (predictor.take(as_frame(frame.image, frame.label)) for frame in frames[:2])
-    predictor.match(first, second, NOTHING_ELSE).result()
+    first, second = (as_frame(frame.image, frame.label) for frame in frames[:2])
+
+    def computed() -> Pending:
+        return predictor.match(predictor.take(first), predictor.take(second), NOTHING_ELSE)
+
+    flow = computed().result()
 
     def computing() -> None:
         for _ in range(count):
-            pending = predictor.match(first, second, NOTHING_ELSE)
+            pending = computed()
         pending.result()
-
-    flow = predictor.match(first, second, NOTHING_ELSE)
 
     def writing(keep: bool) -> None:
         (folder := place / f"written-{keep}").mkdir()
         for i in range(count):
-            flow.result(lent=True).save(folder / f"{i}.flo")
+            flow.save(folder / f"{i}.flo")
             if not keep:
                 (folder / f"{i}.flo").unlink()
         shutil.rmtree(folder)
