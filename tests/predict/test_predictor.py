@@ -17,8 +17,8 @@ from lcv.data.formats.image import write_image
 from lcv.errors import ArgumentError, ShapeError, WeightsError
 from lcv.losses.occlusion import occluded_by_consistency
 from lcv.predict import pending
-from lcv.predict.frames import pinned
-from lcv.predict.matching import matcher_for
+from lcv.predict.frames import Frame, pinned
+from lcv.predict.matching import Wanted, matcher_for
 from lcv.predict.pending import Pending
 from lcv.predict.predictor import Predictor
 from testing.painted import painted_pair
@@ -289,6 +289,22 @@ def test_a_result_is_waited_for_and_lent_only_where_it_was_asked_for():
     flow.fill_(5.0)
     assert own.flow.tolist() == torch.full((2, 3, 2), 3.0).tolist()
     assert lent.flow.tolist() == flow.tolist()
+
+
+@pytest.mark.gpu
+def test_pairs_under_way_on_a_gpu_keep_their_own_flow():
+    predictor = Predictor("raft-small", iters=2, device="cuda")
+    frames = [
+        Frame(image, f"frame {i}") for i, image in enumerate(255 * torch.rand(9, 1, 3, 128, 160))
+    ]
+    taken = [predictor.take(frame) for frame in frames]
+    alone = [predictor.match(a, b, Wanted()).result().flow for a, b in itertools.pairwise(taken)]
+    under_way = [predictor.match(a, b, Wanted()) for a, b in itertools.pairwise(taken)]
+    lent = [each.result(lent=True).flow for each in under_way]
+    for flow, expected in zip(lent, alone, strict=True):
+        assert np.array_equal(flow, expected)
+        assert torch.from_numpy(flow).is_pinned()
+        assert not torch.from_numpy(expected).is_pinned()
 
 
 def test_what_is_no_network_is_refused():

@@ -13,20 +13,20 @@ from lcv.predict.result import FlowResult
 class Pending:
     """A pair that the device may still be computing. low: what the next pair can start from
 
-    A GPU copies the flow into memory of its own kind as soon as it is there, while it computes the next.
+    A GPU copies the flow to pinned memory of the host once it is computed, and computes the next meanwhile.
     """
 
     def __init__(self, flows: Flows, plan: Plan, notes: tuple[str, ...]) -> None:
         self.maps, self.plan, self.notes, self.low = _channels_last(flows), plan, notes, flows.low
         self._copied: torch.cuda.Event | None = None
         if flows.flow.is_cuda:
-            self._computed = self.maps  # held until they are copied
+            self._computed = self.maps  # held here, since they are still to be copied
             self.maps, self._copied = fetched(self.maps, flows.flow.device)
 
     def result(self, lent: bool = False) -> FlowResult:
         """Wait for it. What the device has been told since goes on meanwhile.
 
-        lent: the arrays are for a short use; they lie in memory that cannot be swapped out
+        lent: the arrays are not a copy, and on a GPU in pinned memory: for a short use
         """
         if self._copied is not None:
             self._copied.synchronize()

@@ -35,9 +35,10 @@ from lcv.visual.panel import arrows_stretch, panel
 from lcv.visual.video import ClipWriter
 
 ENDLESS = range(sys.maxsize)
-# Pictures read ahead, as many as there are cores: at least 4, since files are waited for too, at most 8,
-# since each is held in memory. Pairs that may be computed and not yet written.
-READERS, WAITING = max(4, min(8, os.cpu_count() or 1)), 2
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+# Threads that read pictures ahead, one for each core: at least 4, since files are waited for too, at most
+# 8, since each picture is held in memory. Pairs that may be computed and not yet written.
+READERS, WAITING = max(4, min(8, CORES)), 2
 
 
 class Work(NamedTuple):

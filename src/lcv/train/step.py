@@ -56,7 +56,7 @@ def loss_of(
 
 @contextmanager
 def fastest_convolutions() -> Iterator[None]:
-    """In the block, cuDNN times its ways to compute a convolution at its first call, and keeps the fastest."""
+    """In the block, cuDNN times its ways to compute a convolution of a new shape, and keeps the fastest."""
     had = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True
     try:

@@ -94,7 +94,7 @@ def decode_png(path: Path, png: Png) -> Image.Image:
     """
     try:
         picture = PngImagePlugin.PngImageFile(io.BytesIO(png.stripped))
-        # All at once: after each block, a thread would wait for its turn among the others.
+        # All at once: after each block, a thread waits for the interpreter's lock.
         picture.decodermaxblock = len(png.stripped)
         picture.load()
     except DAMAGES as error:

@@ -1,7 +1,7 @@
 """Hold a PNG against its own word, and write the plain ones that flow and masks need.
 
 Decoders forgive: missing rows come out grey or black, a wrong checksum is a warning at most.
-`walk_png` reads a file once and in small pieces, and refuses it unless every chunk is whole with
+`walk_png` reads a file once, in pieces, and refuses it unless every chunk is whole with
 the right CRC, the image data inflates to exactly the rows that the header declares, the zlib
 checksum holds, and the end chunk is there. What it hands on is stripped to the chunks that carry
 pixels, so that a decoder never meets the rest; their data is inflated already, and stored as it is, so
@@ -37,8 +37,8 @@ PASSES = (
     (0, 1, 1, 2),
 )
 PALETTE = 3
-# Bytes that are read at a time, inflated at a time, and handed on in a chunk. Few steps spare readers
-# in several threads the wait for one another; small pieces stop a file that holds more than it declares.
+# Bytes that are read at a time, inflated at a time, and handed on in a chunk. Small pieces stop a file that
+# holds more than it declares early; in large ones, several threads wait less for the interpreter's lock.
 READ, PIECE, CHUNK = 1 << 20, 1 << 18, 1 << 24
 # Of a zlib stream without compression: what it begins with, the most bytes of a block, an empty last block.
 STORED, BLOCK, LAST = b"\x78\x01", 2**16 - 1, b"\1\0\0\xff\xff"
