@@ -50,8 +50,9 @@ VARIANTS = {
     "mixed": Variant({"data.recipe": "mixed"}),
     "no-relief": Variant(recipe=Mixture(tuple(zip((0.35, 0.45, 0.2), NO_RELIEF, strict=True)))),
     "hidden-flat": Variant(recipe=Mixture(((0.35, HIDDEN), (0.45, SPACE), (0.2, STREET)))),
-    "furniture": Variant(
-        recipe=Mixture(((0.3, GENTLE), (0.4, SPACE), (0.15, STREET), (0.15, FURNITURE)))
+    "furniture": Variant({"data.recipe": "mixed_furniture"}),
+    "mostly-furniture": Variant(
+        recipe=Mixture(((0.15, GENTLE), (0.2, SPACE), (0.1, STREET), (0.55, FURNITURE)))
     ),
     "no-street": Variant(recipe=Mixture(((0.45, GENTLE), (0.55, SPACE)))),
     "unseen-0": Variant(

@@ -77,17 +77,16 @@ def recipe() -> Stages:
         seed=2,
     )
     D = replace(
-        C,
+        B,
+        model=C.model,
         data=replace(B.data, recipe="mixed_furniture", ahead=16),
-        optim=replace(C.optim, warmup=0.02),
-        loss=replace(B.loss, iters=12),
+        optim=replace(B.optim, warmup=0.02),
         steps=9_000,
-        batch=12,
         seed=3,
     )
     E = replace(
         C,
-        data=replace(D.data, size=(384, 768)),
+        data=replace(C.data, recipe="mixed_furniture", ahead=16),
         loss=replace(C.loss, iters=24),
         steps=2_500,
         seed=4,

@@ -65,7 +65,6 @@ def test_ready_recipes_have_layers_enough_and_are_listed():
         "furniture",
         "mixed",
         "mixed_furniture",
-        "mostly_furniture",
     ]
 
 
@@ -85,7 +84,6 @@ NUMBERS = {
     "furniture": 0xD7F7B69D,
     "mixed": 0xCD290D5B,
     "mixed_furniture": 0xBB2AA8BC,
-    "mostly_furniture": 0xACD7F400,
     "subpixel": 0x4B51FA26,
     "flat": 0xF48B4F96,
     "forward": 0x0E603820,

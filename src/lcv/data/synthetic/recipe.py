@@ -172,9 +172,6 @@ MIXED = Mixture(((0.35, GENTLE), (0.45, SPACE), (0.2, STREET)))
 MIXED_FURNITURE = Mixture(((0.25, GENTLE), (0.35, SPACE), (0.15, STREET), (0.25, FURNITURE)))
 """MIXED with a quarter of furniture: what weights for real pairs are trained on last."""
 
-MOSTLY_FURNITURE = Mixture(((0.15, GENTLE), (0.2, SPACE), (0.1, STREET), (0.55, FURNITURE)))
-"""MIXED with more than half furniture."""
-
 RECIPES: dict[str, Recipe | Mixture] = {
     "training": TRAINING,
     "pretraining": PRETRAINING,
@@ -189,6 +186,5 @@ RECIPES: dict[str, Recipe | Mixture] = {
     "furniture": FURNITURE,
     "mixed": MIXED,
     "mixed_furniture": MIXED_FURNITURE,
-    "mostly_furniture": MOSTLY_FURNITURE,
 }
 """The ready recipes by name."""
