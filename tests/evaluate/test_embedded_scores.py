@@ -1,4 +1,7 @@
-"""The weights that come with the package score on real pairs what their cards say, and enough."""
+"""The weights that come with the package score on real pairs what their cards say, and enough.
+
+KITTI's pair depends on one car, so it has no bound.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,9 @@ def test_raft_small_is_within_its_bounds_and_as_its_card_says():
     assert set(found) == set(MIDDLEBURY)
     for scene, value in found.items():
         assert value == pytest.approx(scores[f"Middlebury {scene}"], abs=2e-3)
-    assert np.mean(list(found.values())) <= 0.6
+    assert np.mean(list(found.values())) <= 0.45
     (kitti,) = records_in([shared("data", "kitti2015")])
     assert epe(model, kitti) == pytest.approx(scores[KITTI], abs=5e-3)
-    assert scores[KITTI] <= 4.5
 
 
 def test_raft_large_is_within_its_bounds_and_as_its_card_says():
@@ -50,9 +52,7 @@ def test_raft_large_is_within_its_bounds_and_as_its_card_says():
     (whale,) = records_in([shared("data", "middlebury")], only=["*RubberWhale*"])
     assert epe(model, whale) == pytest.approx(scores["Middlebury RubberWhale"], abs=2e-3)
     (kitti,) = records_in([shared("data", "kitti2015")])
-    value = epe(model, kitti)
-    assert value == pytest.approx(scores[KITTI], abs=5e-3)
-    assert value <= 2.0
+    assert epe(model, kitti) == pytest.approx(scores[KITTI], abs=5e-3)
     middlebury = [scores[f"Middlebury {scene}"] for scene in MIDDLEBURY]
     assert np.mean(middlebury) <= 0.32
     assert scores["Middlebury, mean of the four"] == pytest.approx(np.mean(middlebury), abs=1e-4)
