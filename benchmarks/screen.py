@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from lcv.data.synthetic.recipe import FURNITURE, GENTLE, HIDDEN, RECIPES, SPACE, STREET
+from lcv.data.synthetic.recipe import FRAMED, FURNITURE, GENTLE, HIDDEN, RECIPES, SPACE, STREET
 from lcv.data.synthetic.settings import Mixture
 from lcv.errors import ArgumentError, LcvError
 from lcv.evaluate.compare import bootstrap_interval
@@ -53,6 +53,9 @@ VARIANTS = {
     "furniture": Variant({"data.recipe": "mixed_furniture"}),
     "mostly-furniture": Variant(
         recipe=Mixture(((0.15, GENTLE), (0.2, SPACE), (0.1, STREET), (0.55, FURNITURE)))
+    ),
+    "mostly-framed": Variant(
+        recipe=Mixture(((0.15, GENTLE), (0.2, SPACE), (0.1, STREET), (0.55, FRAMED)))
     ),
     "no-street": Variant(recipe=Mixture(((0.45, GENTLE), (0.55, SPACE)))),
     "unseen-0": Variant(

@@ -25,7 +25,7 @@ from lcv.data.formats.image import write_image
 from lcv.data.formats.video import read_video
 from lcv.data.synthetic import MODERATE, TRAINING, generate, generate_sequence
 from lcv.data.synthetic.development import DEVELOPMENT
-from lcv.data.synthetic.recipe import FURNITURE, GENTLE, HIDDEN, STREET
+from lcv.data.synthetic.recipe import FRAMED, FURNITURE, GENTLE, HIDDEN, STREET
 from lcv.visual.colours import flow_to_colour
 from lcv.visual.plots import Curves, Line, draw
 from lcv.visual.video import clip
@@ -88,6 +88,7 @@ def sources() -> Iterator[Row]:
         "space, sideways": (DEVELOPMENT["sideways"], 5, 3),
         "street": (STREET, 5, 1),
         "furniture": (FURNITURE, 1, 3),
+        "framed": (FRAMED, 1, 3),
         "cylinders": (DEVELOPMENT["cylinders"], 5, 1),
     }
     for name, (recipe, seed, index) in kinds.items():

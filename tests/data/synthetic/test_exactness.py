@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lcv.data.random import Draws
-from lcv.data.synthetic.recipe import FURNITURE, GENTLE, SPACE, STREET, TRAINING
+from lcv.data.synthetic.recipe import FRAMED, FURNITURE, GENTLE, SPACE, STREET, TRAINING
 from lcv.data.synthetic.scene import draw_scene
 from testing.exactness import exactness
 
@@ -18,6 +18,7 @@ KINDS = {
     "space": replace(SPACE, layers=9, objects=(3, 5)),
     "street": STREET,
     "furniture": replace(FURNITURE, layers=7, objects=(3, 6)),
+    "framed": replace(FRAMED, layers=7, objects=(3, 6)),
     "cylinders": replace(GENTLE, layers=5, objects=None, round_probability=0.8),
 }
 

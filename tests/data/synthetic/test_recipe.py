@@ -63,6 +63,7 @@ def test_ready_recipes_have_layers_enough_and_are_listed():
         "space",
         "street",
         "furniture",
+        "framed",
         "mixed",
         "mixed_furniture",
     ]
@@ -82,6 +83,7 @@ NUMBERS = {
     "space": 0xBA8CD375,
     "street": 0x7D07D082,
     "furniture": 0xD7F7B69D,
+    "framed": 0x7E9C55FA,
     "mixed": 0xCD290D5B,
     "mixed_furniture": 0xBB2AA8BC,
     "subpixel": 0x4B51FA26,
@@ -91,7 +93,7 @@ NUMBERS = {
     "thin": 0xBBB75263,
     "cylinders": 0x1718A637,
 }
-DEFAULTS = 0xC8E6DE9A
+DEFAULTS = 0x927F492A
 
 
 def test_a_name_means_the_same_numbers_for_ever():

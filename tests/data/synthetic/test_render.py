@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from lcv.cost_volume.conventions import pixel_grid
 from lcv.data.random import Draws
 from lcv.data.synthetic.maps import apply_bend, apply_map, undo_bend
-from lcv.data.synthetic.recipe import GENTLE, SPACE, STREET, TRAINING
+from lcv.data.synthetic.recipe import FRAMED, GENTLE, SPACE, STREET, TRAINING
 from lcv.data.synthetic.reference import Truth
 from lcv.data.synthetic.render import flow_to, hidden_at, per_pixel, render
 from lcv.data.synthetic.scene import Scene, draw_scene
@@ -21,6 +21,7 @@ SIZE = (64, 88)
 KINDS = {
     "training": TRAINING.without_effects(),
     "space": replace(SPACE, layers=8, objects=(2, 4)).without_effects(),
+    "framed": replace(FRAMED, layers=8, objects=(3, 7)).without_effects(),
     "cylinders": replace(GENTLE, layers=5, objects=None, round_probability=0.8).without_effects(),
 }
 TEXEL = 1e-3
@@ -151,6 +152,22 @@ def test_a_shadow_darkens_what_is_behind_and_moves_nothing(bank):
         inner = (front & ~outline_within(bright.layer, 1))[:, 1:-1, 1:-1]
         assert inner.any()
         assert lost[:, 1:-1, 1:-1][inner].max() < 1e-3
+
+
+def test_an_edge_of_its_own_colour_changes_objects_near_their_outline_alone(bank):
+    solid = {"kinds": (0.5, 0.5, 0.0, 0.0, 0.0), "cut_probability": 0.0, "object_size": (0.4, 0.6)}
+    recipe = replace(GENTLE.without_effects(), layers=3, objects=None, **solid)
+    scene = draw_scene(recipe, Draws(2, range(4)), SIZE, 2, bank)
+    trimmed = draw_scene(replace(recipe, trim_probability=1.0), Draws(2, range(4)), SIZE, 2, bank)
+    for time in (0, 1):
+        plain, framed = render(scene, time), render(trimmed, time)
+        assert torch.equal(plain.layer, framed.layer)
+        changed = (plain.image - framed.image).abs().amax(1) > 1e-3
+        on_outline = outline_within(plain.layer, 2)
+        assert not changed[(plain.layer == 0) & ~on_outline].any()
+        assert changed[~outline_within(plain.layer, 12)].float().mean() < 0.02
+        near = (plain.layer > 0) & on_outline
+        assert changed[near].float().mean() > 0.4
 
 
 def test_a_scene_without_objects_has_only_its_border_to_lose(bank):

@@ -20,7 +20,7 @@ KINDS = {
     "training": TRAINING,
     "gentle": replace(GENTLE, layers=6, objects=(2, 5)),
     "space": replace(SPACE, layers=8, objects=(2, 4)),
-    "street": replace(STREET, shadow=1.0),
+    "street": replace(STREET, shadow=1.0, trim_probability=0.7),
     "cylinders": replace(GENTLE, layers=5, objects=None, round_probability=0.8),
 }
 

@@ -73,6 +73,7 @@ def test_scenes_keep_all_their_parameters_to_the_bit(name, bank):
         getattr(record, each.name)
         for record in (scene.motion, scene.skins)
         for each in fields(record)
+        if each.name != "trim" or scene.skins.trims
     ]
     tensors = (part.contiguous() for part in parts if isinstance(part, torch.Tensor))
     found = hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in tensors))

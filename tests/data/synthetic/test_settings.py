@@ -37,6 +37,7 @@ def test_recipes_are_frozen_and_refuse_what_cannot_be():
         ({"object_shift": -1.0}, "object_shift is -1.0, wanted 0 or more"),
         ({"jpeg_quality": (10.0, 120.0)}, "wanted .* from 1 to 100"),
         ({"flat_objects": 2.0}, "flat_objects is 2.0, wanted a probability"),
+        ({"trim_probability": 0.1, "round_probability": 0.1}, "both above 0, wanted one of them"),
         ({"objects": (3, 9)}, r"objects is \(3, 9\) with 8 layers, wanted .* from 0 to 7"),
         ({"layers": 3, "space": Space()}, "from 0 to -1; space needs 4 layers"),
     ):

@@ -9,7 +9,7 @@ import torch
 from lcv.data.random import Draws
 from lcv.data.synthetic.motion import draw_motion
 from lcv.data.synthetic.recipe import TRAINING
-from lcv.data.synthetic.skins import draw_shadows, draw_skins, make_atlas
+from lcv.data.synthetic.skins import UNTRIMMED, draw_shadows, draw_skins, draw_trims, make_atlas
 
 
 def test_atlas_holds_each_layers_tile_coloured(bank):
@@ -58,6 +58,15 @@ def test_objects_may_be_flat_more_often_than_the_background(bank):
     gain = draw_skins(recipe, draws, draw_motion(recipe, draws, (96, 128), 2).radius, bank).gain
     assert gain[:, 0].abs().min() > 0.5
     assert gain[:, 1:].abs().max() < 0.3
+
+
+def test_only_objects_have_edges_of_their_own_colour():
+    trim = draw_trims(replace(TRAINING, trim_probability=1.0, trim=(2.0, 3.0)), Draws(4, range(50)))
+    assert (trim[:, 0, 0] == UNTRIMMED).all()
+    assert ((trim[:, 1:, 0] >= 2) & (trim[:, 1:, 0] <= 3)).all()
+    assert ((trim[..., 1:] >= 0) & (trim[..., 1:] <= 255)).all()
+    assert trim[:, 1:, 1:].std() > 50
+    assert (draw_trims(TRAINING, Draws(4, range(3)))[..., 0] == UNTRIMMED).all()
 
 
 def test_only_objects_cast_shadows(bank):

@@ -23,7 +23,8 @@ PLACE = tl.constexpr(26)
 GAIN = tl.constexpr(30)
 OFFSET = tl.constexpr(33)
 SHADOW = tl.constexpr(36)
-BEND = tl.constexpr(41)
+TRIM = tl.constexpr(41)
+BEND = tl.constexpr(45)
 RIM = tl.constexpr(maps.RIM)
 
 
@@ -147,9 +148,19 @@ def cubic(t, k: tl.constexpr):
 
 @triton.jit
 def paint(
-    rows, skin, bank, u, v, layer, COLUMNS: tl.constexpr, SIZE: tl.constexpr, EDGE: tl.constexpr
+    rows,
+    skin,
+    bank,
+    u,
+    v,
+    d,
+    layer,
+    COLUMNS: tl.constexpr,
+    SIZE: tl.constexpr,
+    EDGE: tl.constexpr,
+    TRIMS: tl.constexpr,
 ):
-    """The colours of layers at their points (u, v), a layer a pixel."""
+    """The colours of layers at their points (u, v), d inside of them, a layer a pixel."""
     row = rows + layer * COLUMNS
     worn = skin + layer * 4
     x = fold(tl.load(row + PLACE) * u + tl.load(row + PLACE + 1), SIZE, EDGE)
@@ -174,4 +185,9 @@ def paint(
     red = red * tl.load(row + GAIN) + tl.load(row + OFFSET)
     green = green * tl.load(row + GAIN + 1) + tl.load(row + OFFSET + 1)
     blue = blue * tl.load(row + GAIN + 2) + tl.load(row + OFFSET + 2)
+    if TRIMS:
+        share = tl.minimum(tl.maximum((tl.load(row + TRIM) - d) * 0.5 + 0.5, 0.0), 1.0)
+        red += (tl.load(row + TRIM + 1) - red) * share
+        green += (tl.load(row + TRIM + 2) - green) * share
+        blue += (tl.load(row + TRIM + 3) - blue) * share
     return red, green, blue

@@ -84,7 +84,9 @@ def _skins(skins: list[Skins], layers: int) -> Skins:
         offset=_joined([skin.offset for skin in skins], 1, layers),
         place=_joined([skin.place for skin in skins], 1, layers),
         shadow=_joined([skin.shadow for skin in skins], 1, layers),
+        trim=_joined([skin.trim for skin in skins], 1, layers),
         shadows=any(skin.shadows for skin in skins),
+        trims=any(skin.trims for skin in skins),
     )
 
 

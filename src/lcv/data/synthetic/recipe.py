@@ -166,6 +166,9 @@ FURNITURE = replace(
 )
 """Flat layers, most of them small plain bodies with thin legs, which move with them, often far."""
 
+FRAMED = replace(FURNITURE, trim_probability=0.7)
+"""FURNITURE of two colours: legs and rims are often unlike what they belong to."""
+
 MIXED = Mixture(((0.35, GENTLE), (0.45, SPACE), (0.2, STREET)))
 """Flat, in space and streets: what weights for real pairs are trained on first."""
 
@@ -184,6 +187,7 @@ RECIPES: dict[str, Recipe | Mixture] = {
     "space": SPACE,
     "street": STREET,
     "furniture": FURNITURE,
+    "framed": FRAMED,
     "mixed": MIXED,
     "mixed_furniture": MIXED_FURNITURE,
 }

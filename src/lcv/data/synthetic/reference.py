@@ -31,6 +31,7 @@ class Truth:
         self.radius = motion.radius[sample].double().tolist()  # [layer][2]
         self.outlines = scene.outlines[sample].double().tolist()  # [object][2][row][column]
         self.place = scene.skins.place[sample].double().tolist()  # [layer][4]
+        self.trim = scene.skins.trim[sample].double().tolist()  # [layer][width, red, green, blue]
         self.atlas = scene.atlas[sample]
         self.tile = scene.atlas.shape[-1]
 
@@ -147,9 +148,16 @@ class Truth:
         """RGB of a pixel: every layer painted over those behind it by its coverage."""
         colour = [0.0, 0.0, 0.0]
         for layer, coverage in self.paints(time, point):
-            paint = self.texture(layer, self.layer_point(time, layer, point))
+            paint = self.trimmed(time, layer, point)
             colour = [c + coverage * (p - c) for c, p in zip(colour, paint, strict=True)]
         return [min(max(c, 0.0), 255.0) for c in colour]
+
+    def trimmed(self, time: int, layer: int, point: Point) -> list[float]:
+        """RGB of a layer at a point of the frame: its texture, and its edge in another colour."""
+        wide, *edge = self.trim[layer]
+        share = min(max((wide - self.depth(time, layer, point)) / 2 + 0.5, 0.0), 1.0)
+        inner = self.texture(layer, self.layer_point(time, layer, point))
+        return [a + share * (b - a) for a, b in zip(inner, edge, strict=True)]
 
     def texture(self, layer: int, own: Point) -> list[float]:
         """Cubic convolution (a = −3/4) in the layer's tile, which is reflected at its ends."""

@@ -9,6 +9,7 @@ is the nearest layer with coverage above one half, which is d > 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +30,7 @@ MARGIN = 3
 """Texels at a texture's ends that layers keep away from: a cubic tap needs two."""
 
 Found = tuple[Tensor, ...]
-"""What a pixel has of a layer: its inverse depth, the place (u, v) in it, and its number."""
+"""What a pixel has of a layer: its inverse depth, the place (u, v) in it, its number, and d."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +95,14 @@ def render(scene: Scene, time: int) -> View:
     x = torch.arange(w, dtype=torch.float32, device=device)[None, None]  # (1, 1, w)
     y = torch.arange(h, dtype=torch.float32, device=device)[None, :, None]  # (1, h, 1)
     inverse_depth = scene.motion.inverse_depth[:, time]
-    u, v, depth = look(scene, time, 0, x, y)
+    u, v, d = look(scene, time, 0, x, y)
     q = plane(x, y, _leading(inverse_depth[:, 0])).expand_as(u)
-    nearest: Found = (q, u, v, torch.zeros_like(u))
-    front = back = shown = nearest
+    front: Found = (q, u, v, torch.zeros_like(u), d)
+    back, shown = front, front[:4]
     for layer in range(1, scene.layers):
         u, v, d = look(scene, time, layer, x, y)
         q = plane(x, y, _leading(inverse_depth[:, layer])).expand_as(u)
-        own: Found = (q, u, v, torch.full_like(u[:1, :1, :1], layer))
+        own: Found = (q, u, v, torch.full_like(u[:1, :1, :1], layer), d)
         touches = _above(d, -0.5)
         first = _above(q, front[0]).mul_(touches)
         if scene.motion.perspective:
@@ -110,15 +111,17 @@ def render(scene: Scene, time: int) -> View:
         else:  # layers come in order, each in front of all before it
             back = _chosen(back, front, first)
         front = _chosen(front, own, first)
-        depth = torch.lerp(depth, d, first)
-        shown = _chosen(shown, own, _above(q, shown[0]).mul_(_above(d, 0)))
-    grid = torch.cat([as_grid(*_texels(scene, *found[1:])) for found in (front, back)], 1)
+        shown = _chosen(shown, own[:4], _above(q, shown[0]).mul_(_above(d, 0)))
+    grid = torch.cat([as_grid(*_texels(scene, *found[1:4])) for found in (front, back)], 1)
     colours = F.grid_sample(
         scene.atlas, grid, mode="bicubic", padding_mode="border", align_corners=True
     ).split(h, 2)  # the front's and the back's (n, 3, h, w)
+    if scene.skins.trims:
+        colours = tuple(map(partial(_trimmed, scene), colours, (front, back)))
     if scene.skins.shadows:
         shades = _shades(scene, time, x, y, (front[0], back[0]))
         colours = tuple(c * s[:, None] for c, s in zip(colours, shades, strict=True))
+    depth = front[4]
     if scene.motion.perspective:
         depth = torch.minimum(depth, _beyond_crossing(inverse_depth, front, back))
     coverage = (depth + 0.5).clamp_(0, 1)[:, None]
@@ -187,6 +190,13 @@ def _beyond_crossing(inverse_depth: Tensor, front: Found, back: Found) -> Tensor
     slope = per_pixel(inverse_depth, front[3])[:2] - per_pixel(inverse_depth, back[3])[:2]
     steepness = (slope * slope).sum(0).sqrt_()
     return (front[0] - back[0]) / steepness.clamp_(min=1e-12)
+
+
+def _trimmed(scene: Scene, colour: Tensor, found: Found) -> Tensor:
+    """The colour (n, 3, h, w) of layers with the edges that they have."""
+    wide, *edge = per_pixel(scene.skins.trim, found[3])
+    share = ((wide - found[4]) * 0.5 + 0.5).clamp_(0, 1)
+    return torch.lerp(colour, torch.stack(edge, 1), share[:, None])
 
 
 def _shades(

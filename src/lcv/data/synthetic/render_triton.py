@@ -49,7 +49,7 @@ class Renderer:
         bounded = torch.cat((torch.zeros_like(bounded[:, :1]), bounded), 1)
         reach = 1 + HIGHEST * motion.bend.abs().flatten(3).sum(-1)
         still = (motion.radius[..., :1], bounded[..., None].float())
-        worn = (skins.place, skins.gain, skins.offset, skins.shadow)
+        worn = (skins.place, skins.gain, skins.offset, skins.shadow, skins.trim)
         parts = (
             *(motion.to_layer, motion.to_frame, motion.inverse_depth, motion.roll),
             *(part[:, None].expand(-1, times, -1, -1) for part in still),
@@ -77,6 +77,7 @@ class Renderer:
                 SIZE=self.bank.shape[-1],
                 EDGE=MARGIN,
                 SHADOWS=self.scene.skins.shadows,
+                TRIMS=self.scene.skins.trims,
             )
         return View(image=image, layer=layer, u=u, v=v)
 
@@ -141,6 +142,7 @@ def _render(
     PERSPECTIVE: tl.constexpr,
     CYLINDERS: tl.constexpr,
     SHADOWS: tl.constexpr,
+    TRIMS: tl.constexpr,
     BX: tl.constexpr,
     BY: tl.constexpr,
 ):
@@ -160,7 +162,7 @@ def _render(
     )
     front_d = tl.full(x.shape, 1.0, tl.float32)
     front = tl.zeros(x.shape, tl.int32)
-    back_q, back_u, back_v, back = front_q, front_u, front_v, front
+    back_q, back_u, back_v, back_d, back = front_q, front_u, front_v, front_d, front
     shown_q, shown_u, shown_v, shown = front_q, front_u, front_v, front
     for layer in range(1, L):
         row = rows + layer * COLUMNS
@@ -180,6 +182,7 @@ def _render(
             back_q = tl.where(first, front_q, tl.where(second, q, back_q))
             back_u = tl.where(first, front_u, tl.where(second, u, back_u))
             back_v = tl.where(first, front_v, tl.where(second, v, back_v))
+            back_d = tl.where(first, front_d, tl.where(second, d, back_d))
             back = tl.where(first, front, tl.where(second, layer, back))
             front_q = tl.where(first, q, front_q)
             front_u = tl.where(first, u, front_u)
@@ -192,16 +195,19 @@ def _render(
             shown_v = tl.where(covers, v, shown_v)
             shown = tl.where(covers, layer, shown)
 
+    depth = front_d
     if PERSPECTIVE:
         one = rows + front * COLUMNS + DEPTH
         other = rows + back * COLUMNS + DEPTH
         across = tl.load(one) - tl.load(other)
         down = tl.load(one + 1) - tl.load(other + 1)
         steepness = tl.maximum(tl.sqrt(across * across + down * down), 1e-12)
-        front_d = tl.minimum(front_d, (front_q - back_q) / steepness)
-    coverage = tl.minimum(tl.maximum(front_d + 0.5, 0.0), 1.0)
+        depth = tl.minimum(depth, (front_q - back_q) / steepness)
+    coverage = tl.minimum(tl.maximum(depth + 0.5, 0.0), 1.0)
     worn = skin + scene * (L * 4)
-    red, green, blue = paint(rows, worn, bank, front_u, front_v, front, COLUMNS, SIZE, EDGE)
+    red, green, blue = paint(
+        rows, worn, bank, front_u, front_v, front_d, front, COLUMNS, SIZE, EDGE, TRIMS
+    )
     light = tl.full(x.shape, 1.0, tl.float32)
     light_back = light
     if SHADOWS:
@@ -224,7 +230,7 @@ def _render(
     blue *= light
     if tl.min(coverage) < 1:
         red_back, green_back, blue_back = paint(
-            rows, worn, bank, back_u, back_v, back, COLUMNS, SIZE, EDGE
+            rows, worn, bank, back_u, back_v, back_d, back, COLUMNS, SIZE, EDGE, TRIMS
         )
         red_back *= light_back
         green_back *= light_back

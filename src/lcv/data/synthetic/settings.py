@@ -186,6 +186,10 @@ class Recipe:
     """Gain of a layer's texture about mid-grey, U of this, and a little more a channel."""
     camouflage_probability: float = 0.0
     """This part of the objects wears what the background wears, so that only motion gives them away."""
+    trim_probability: float = 0.0
+    """This part of the objects has its edge, and with it all that is thin, in a plain colour of its own."""
+    trim: tuple[float, float] = (1.5, 6.0)
+    """How wide that edge is, U of this."""
     tint: float = 25.0
     """Offset of a layer's texture, N(0, this) grey levels, half of it common to the channels."""
 
@@ -223,6 +227,11 @@ class Recipe:
             raise ArgumentError(
                 f"Recipe: objects is {self.objects} with {self.layers} layers, wanted (low, high) "
                 f"from 0 to {most}" + (f"; space needs {SURFACES} layers" if self.space else "")
+            )
+        if self.trim_probability > 0 and self.round_probability > 0:
+            raise ArgumentError(
+                "Recipe: trim_probability and round_probability are both above 0, wanted one of them "
+                "at most: the edge of a cylinder is not always of the same part of it"
             )
         if self.speed_range[0] <= 0 or self.object_size[0] <= 0 or self.texture_scale[0] <= 0:
             raise ArgumentError(

@@ -16,6 +16,9 @@ from lcv.data.random import Draws
 from lcv.data.synthetic.settings import Recipe
 from lcv.data.synthetic.shapes import draw_round
 
+UNTRIMMED = -1e4
+"""The width of an edge that is nowhere."""
+
 
 @dataclass(frozen=True)
 class Skins:
@@ -24,7 +27,8 @@ class Skins:
     tile (n, L) which texture;  order (n, L, 3) its channels;  gain, offset (n, L, 3);
     place (n, L, 4): sx, ox, sy, oy with texel x = sx·u + ox, texel y = sy·v + oy
     shadow (n, L, 5): the shadow that a layer casts, see `draw_shadows`
-    shadows: whether any layer may cast one
+    trim (n, L, 4): the colour of a layer's edge, see `draw_trims`
+    shadows, trims: whether any layer may have one
     """
 
     tile: Tensor
@@ -33,7 +37,9 @@ class Skins:
     offset: Tensor
     place: Tensor
     shadow: Tensor
+    trim: Tensor
     shadows: bool
+    trims: bool
 
 
 def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Skins:
@@ -89,7 +95,9 @@ def draw_skins(recipe: Recipe, draws: Draws, radius: Tensor, bank: Tensor) -> Sk
         offset=offset,
         place=torch.stack((sx, ox, sy, oy), -1),
         shadow=draw_shadows(recipe, draws),
+        trim=draw_trims(recipe, draws),
         shadows=recipe.shadow > 0,
+        trims=recipe.trim_probability > 0,
     )
 
 
@@ -110,6 +118,20 @@ def draw_shadows(recipe: Recipe, draws: Draws) -> Tensor:
     wide = 1 / draws.uniform("shadow width", shape, 0.9, 1.5)
     high = 1 / draws.uniform("shadow depth", shape, 0.4, 0.7)
     return torch.stack((dark, aside, below, wide, high), -1)
+
+
+def draw_trims(recipe: Recipe, draws: Draws) -> Tensor:
+    """Plain edges of objects, (n, L, 4): how wide, and red, green and blue.
+
+    The colour covers a share (w − d)/2 + ½, clipped to [0, 1], of what is d inside a layer.
+    """
+    shape = (recipe.layers,)
+    has = draws.happens("trim", shape, recipe.trim_probability)
+    has = has & (torch.arange(recipe.layers, device=has.device) > 0)
+    wide = torch.where(has, draws.uniform("trim width", shape, *recipe.trim), UNTRIMMED)
+    grey = draws.uniform("trim colour", (*shape, 1), 0, 255)
+    colour = (grey + 25 * draws.normal("trim tint", (*shape, 3))).clamp(0, 255)
+    return torch.cat((wide[..., None], colour), -1)
 
 
 def make_atlas(bank: Tensor, skins: Skins) -> Tensor:
