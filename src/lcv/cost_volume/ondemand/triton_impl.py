@@ -70,7 +70,8 @@ def _divided(number, by):
 
 @triton.jit
 def _piece(first, left, top, tall, count, column, row, RX, RY, CELLS: tl.constexpr):
-    """Some pixels of a box: where they are, which are real, and which of them each window holds.
+    """Some pixels of a box: where they are, which are real, how far they lie behind the level's pixel
+    (0, 0) in a window's order, and which windows hold them.
 
     column, row: of the points, as a row (1, points) or a column (points, 1); FAR where there is none
     """
@@ -85,7 +86,14 @@ def _piece(first, left, top, tall, count, column, row, RX, RY, CELLS: tl.constex
     # As unsigned numbers, what is below 0 is above all else.
     wanted = i.to(tl.uint32, bitcast=True) < 2 * RX + 2
     wanted &= j.to(tl.uint32, bitcast=True) < 2 * RY + 2
-    return x, y, real, wanted
+    return x, y, real, tl.expand_dims(x * (2 * RY + 2) + y, AXIS), wanted
+
+
+@triton.jit
+def _start(pixel, level, column, row, RX, RY, LEVELS):
+    """Where the level's pixel (0, 0) would lie among the costs of each point's window."""
+    window = (2 * RX + 2) * (2 * RY + 2)
+    return (pixel * LEVELS + level) * window - (column * (2 * RY + 2) + row)
 
 
 @triton.jit
@@ -114,7 +122,6 @@ def _products(
     C: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    WINDOW: tl.constexpr = (2 * RX + 2) * (2 * RY + 2)
     level = tl.program_id(1)
     frame = tl.program_id(2)
     pixel, valid, column, row, left, top, tall, count = _tile(
@@ -122,9 +129,7 @@ def _products(
     )
     points += (frame.to(tl.int64) * (h * w) + pixel)[:, None] * C
     packed += (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
-    # Cell (x, y) of a point's window is x · (2·RY + 2) + y behind that of the frame's own corner.
-    corner = level * WINDOW - column * (2 * RY + 2) - row
-    out += ((frame.to(tl.int64) * (h * w) + pixel) * (LEVELS * WINDOW) + corner)[None, :]
+    out += _start(frame.to(tl.int64) * (h * w) + pixel, level, column, row, RX, RY, LEVELS)[None, :]
     # All channels at once where they fit: a tile's own are then loaded once, not for every piece.
     WHOLE: tl.constexpr = CHANNELS >= C
     channel = tl.arange(0, CHANNELS)
@@ -135,7 +140,7 @@ def _products(
     column = column[None, :]
     row = row[None, :]
     for first in tl.range(0, count, CELLS):
-        x, y, real, wanted = _piece(first, left, top, tall, count, column, row, RX, RY, CELLS)
+        x, y, real, cell, wanted = _piece(first, left, top, tall, count, column, row, RX, RY, CELLS)
         there = packed + ((y * (w >> level) + x) * C)[:, None]
         costs = tl.zeros((CELLS, TILE * TILE), tl.float32)
         for k in tl.static_range(0, C, CHANNELS):
@@ -146,7 +151,6 @@ def _products(
             theirs = real[:, None] & (some < C)[None, :]
             f2 = tl.load(there + some[None, :], mask=theirs, other=0.0)
             costs = tl.dot(f2, tl.trans(f1), costs, input_precision=PRECISION)
-        cell = (x * (2 * RY + 2) + y)[:, None]
         tl.store(out + cell, costs.to(out.dtype.element_ty), mask=wanted)
 
 
@@ -170,7 +174,6 @@ def _push(
     C: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    WINDOW: tl.constexpr = (2 * RX + 2) * (2 * RY + 2)
     level = tl.program_id(1) % LEVELS
     frame = tl.program_id(2)
     channel = tl.program_id(1) // LEVELS * CHANNELS + tl.arange(0, CHANNELS)
@@ -183,14 +186,12 @@ def _push(
     own = (point * C)[:, None] + channel[None, :]
     f1 = tl.load(points + own, mask=valid[:, None] & some, other=0.0)
     start = (frame.to(tl.int64) * total + _level_start(level, h, w, LEVELS)) * C
-    corner = level * WINDOW - column * (2 * RY + 2) - row
-    of = grad + (point * (LEVELS * WINDOW) + corner)[:, None]
+    of = grad + _start(point, level, column, row, RX, RY, LEVELS)[:, None]
     sums = tl.zeros((TILE * TILE, CHANNELS), exact)
     for first in tl.range(0, count, CELLS):
-        x, y, real, wanted = _piece(
+        x, y, real, cell, wanted = _piece(
             first, left, top, tall, count, column[:, None], row[:, None], RX, RY, CELLS
         )
-        cell = (x * (2 * RY + 2) + y)[None, :]
         g = tl.load(of + cell, mask=wanted, other=0.0)
         there = start + ((y * (w >> level) + x) * C)[:, None] + channel[None, :]
         f2 = tl.load(packed + there, mask=real[:, None] & some, other=0.0)
