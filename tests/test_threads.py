@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import Future
 
 import pytest
 
-from lcv.threads import Behind, prepared
+from lcv.threads import Behind, cores, prepared
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 20])
@@ -125,3 +126,11 @@ def test_there_are_as_many_threads_as_places_ahead():
     meeting = threading.Barrier(3, timeout=10)
     items = prepared(range(3), lambda pool, item: pool.submit(meeting.wait), 3)
     assert sorted(item.result() for item in items) == [0, 1, 2]
+
+
+def test_only_cores_that_the_process_may_use_are_counted(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5}, raising=False)
+    assert cores() == 2
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert cores() == 64

@@ -28,6 +28,7 @@ from lcv.data.layouts import IMAGE_SUFFIXES
 from lcv.data.recognise import recognise
 from lcv.data.record import FrameRef, Record
 from lcv.errors import FileError
+from lcv.threads import cores
 
 MAX_PAIRS = 200
 SUSPICIOUS = 0.3
@@ -52,7 +53,7 @@ def check(
     from a pair, sizes that disagree, a frame in both train and validation, and truth that zero
     flow or one of its own corruptions beats over a part of the dataset.
     """
-    workers = workers or min(8, os.cpu_count() or 1)
+    workers = workers or min(8, cores())
     tell = progress or (lambda what, done, total: None)
     surveys, problems, notes = [], [], []
     with ThreadPoolExecutor(workers) as pool:

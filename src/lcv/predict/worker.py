@@ -6,7 +6,6 @@ and so do the parts of a job that workers of a cluster compute.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,15 +29,14 @@ from lcv.predict.predictor import OUT_OF_MEMORY, Predictor, Stream
 from lcv.predict.result import FlowResult
 from lcv.predict.scale import Scales, own_scale
 from lcv.predict.sources import FrameFiles, Live, RawFrame, Sequence, title
-from lcv.threads import Behind, prepared
+from lcv.threads import Behind, cores, prepared
 from lcv.visual.panel import arrows_stretch, panel
 from lcv.visual.video import ClipWriter
 
 ENDLESS = range(sys.maxsize)
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 # Threads that read pictures ahead, one for each core: at least 4, since files are waited for too, at most
 # 8, since each picture is held in memory. Pairs that may be computed and not yet written.
-READERS, WAITING = max(4, min(8, CORES)), 2
+READERS, WAITING = max(4, min(8, cores())), 2
 
 
 class Work(NamedTuple):
