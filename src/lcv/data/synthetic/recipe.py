@@ -167,13 +167,13 @@ FURNITURE = replace(
 """Flat layers, most of them small plain bodies with thin legs, which move with them, often far."""
 
 FRAMED = replace(FURNITURE, trim_probability=0.7)
-"""FURNITURE of two colours: legs and rims are often unlike what they belong to."""
+"""FURNITURE of two colours: legs and rims often have another one than the rest."""
 
 MIXED = Mixture(((0.35, GENTLE), (0.45, SPACE), (0.2, STREET)))
 """Flat, in space and streets: what weights for real pairs are trained on first."""
 
 MIXED_FURNITURE = Mixture(((0.25, GENTLE), (0.35, SPACE), (0.15, STREET), (0.25, FURNITURE)))
-"""MIXED with a quarter of furniture: what weights for real pairs are trained on last."""
+"""MIXED with a quarter of furniture: what our `raft-large` was trained on last."""
 
 RECIPES: dict[str, Recipe | Mixture] = {
     "training": TRAINING,

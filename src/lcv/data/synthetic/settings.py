@@ -231,7 +231,7 @@ class Recipe:
         if self.trim_probability > 0 and self.round_probability > 0:
             raise ArgumentError(
                 "Recipe: trim_probability and round_probability are both above 0, wanted one of them "
-                "at most: the edge of a cylinder is not always of the same part of it"
+                "at most: a cylinder that turns has no edge that stays where it is"
             )
         if self.speed_range[0] <= 0 or self.object_size[0] <= 0 or self.texture_scale[0] <= 0:
             raise ArgumentError(

@@ -126,6 +126,8 @@ def draw_trims(recipe: Recipe, draws: Draws) -> Tensor:
     The colour covers a share (w − d)/2 + ½, clipped to [0, 1], of what is d inside a layer.
     """
     shape = (recipe.layers,)
+    if recipe.trim_probability == 0:
+        return torch.full((len(draws), *shape, 4), UNTRIMMED, device=draws.device)
     has = draws.happens("trim", shape, recipe.trim_probability)
     has = has & (torch.arange(recipe.layers, device=has.device) > 0)
     wide = torch.where(has, draws.uniform("trim width", shape, *recipe.trim), UNTRIMMED)
