@@ -30,8 +30,9 @@ class Pending:
         """
         if self._copied is not None:
             self._copied.synchronize()
-        is_own = lent or self._copied is None
-        arrays = {name: x.numpy() if is_own else x.numpy().copy() for name, x in self.maps.items()}
+        arrays = {name: x.numpy() for name, x in self.maps.items()}
+        if self._copied is not None and not lent:
+            arrays = {name: array.copy() for name, array in arrays.items()}
         return FlowResult(**arrays, plan=self.plan, notes=self.notes)
 
 

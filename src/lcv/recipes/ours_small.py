@@ -18,7 +18,7 @@ from dataclasses import replace
 from lcv.recipes import ours_large
 from lcv.train.config import Stages, one_decay
 
-# What a quarter of an hour has room for, with both twins.
+# As many as fit into a quarter of an hour, for both twins.
 STEPS = {"A": 13_000, "B": 6_500, "C": 3_500}
 
 

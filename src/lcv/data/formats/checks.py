@@ -102,7 +102,7 @@ def known_flow(flow: np.ndarray, valid: np.ndarray | None = None) -> tuple[np.nd
 
 
 def mark_unknown(flow: np.ndarray, valid: np.ndarray, value: float) -> None:
-    """Write a value where the flow is not valid; one that is all valid is left alone, and may be read-only."""
+    """Write a value where the flow is not valid. A flow that is all valid may be read-only."""
     if not valid.all():
         flow[~valid] = value
 
@@ -112,7 +112,7 @@ def flow_to_write(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The flow (float32, in rows, 0 where invalid) and the mask that a writer may write.
 
-    The flow is a copy unless it is so already and all valid: only where it is invalid may a writer change it.
+    A flow that is so already, and all valid, is not copied; a writer may change it only where it is invalid.
 
     Refused: what is no array, a shape other than (H, W, 2), whole numbers, a mask that is not
     bool or of another size, and values that would read back as unknown where `valid` claims them.
